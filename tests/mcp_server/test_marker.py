@@ -167,6 +167,7 @@ SENTENCES = {"message", "failures", "detail", "limit", "asked", "not_computed", 
 OURS = SENTENCES | {"answer", "next", "issue", "in_force", "rollout", "missing_right"}
 OURS |= {"digest", "current", "namespace", "checked", "omitted", "writes", "reason"}
 OURS |= {"notes", "unreadable", "kind", "constraint", "constraints", "annotation", "commands"}
+OURS |= {"not_counted"}
 """Fields with words of this program, which quote what others wrote, or what the caller said."""
 
 

@@ -81,7 +81,8 @@ async def test_an_assistant_is_told_what_is_free_what_is_idle_and_the_largest_pi
     async with Client(create_mcp(lambda: Optimizer(hub, now=utc_now))) as mcp:
         found = await mcp.call_tool("fleet_overview", {})
     text, told = found.content[0].text, found.structured_content
-    assert "Capacity of 1 cluster; 1 inventory expired." in text
+    assert "Capacity of 1 cluster. " in text
+    assert "1 cluster whose NodeInventory has expired (worker02" in text
     assert (
         f'{GPU} "{MODEL}": 4 of 16 free, reserved 8 ours, 4 others, idle 72; most on one node 2'
         " (worker01)"
