@@ -17,7 +17,7 @@ NOT_AUTHENTICATED = "(not authenticated)"
 
 
 def audit(event: str, **fields: object) -> None:
-    """Write a line of the audit log: `write` or `authentication`, and what is known of it."""
+    """Write a line of the audit log; `event`: `write` or `authentication`, `fields`: its facts."""
     logging.getLogger("audit").info(event, extra=fields)
 
 

@@ -67,8 +67,8 @@ class ScoreCurves:
         return (
             f"This demo has no Prometheus. From its start at {began:%H:%M} UTC on, curves are the"
             " scores that its agents published. What is drawn before did not happen: it repeats one"
-            " day of recorded metrics. Forecasts have nothing before the start. How rounds of"
-            " scorers went is told of all since the start"
+            " day of recorded metrics. Forecasts have nothing before the start. Failures and"
+            " latency of scorers count all rounds since the start"
         )
 
     async def follow(self, hub: Kube) -> None:
