@@ -80,16 +80,32 @@ async def test_a_plan_of_the_assistant_is_approved_in_the_chat(
     service: Service, chat: OpenChat
 ) -> None:
     view = await chat(service, "plan_placement", objective="performance")
-    table = view.get_by_role("table", name="Workloads before and after").first
+    table = view.get_by_role("table", name="Workloads before and after")
     await expect(table).to_contain_text("3g.48gb")
-    # What if has a plan of its own somewhat later, below the assistant's.
-    await view.get_by_role("button", name="Apply…").first.click()
+    await view.get_by_role("button", name="Apply…").click()
     dialog = view.get_by_role("dialog", name="Apply this plan?")
     await expect(dialog).to_contain_text("create Placement default/app01-placement")
     assert await generated(service.hub) == []
     await dialog.get_by_role("button", name="Apply").click()
     await expect(view.get_by_text("Applied as default-1")).to_be_visible()
     assert "app01-placement" in await generated(service.hub)
+
+
+@pytest.mark.parametrize("change", ["weight", "steps"])
+async def test_what_if_plans_below_a_plan_of_the_assistant_once_something_is_changed(
+    service: Service, chat: OpenChat, change: str
+) -> None:
+    view = await chat(service, "plan_placement", objective="performance")
+    tables = view.get_by_role("table", name="Workloads before and after")
+    await expect(tables).to_have_count(1)
+    # Longer than the page waits for a next change, and than a plan of two workloads takes.
+    await asyncio.sleep(3)
+    await expect(tables).to_have_count(1)
+    if change == "weight":
+        await view.get_by_label(f"Weight of {POWER}").fill("1")
+    else:
+        await view.get_by_label("Apply it step by step").check()
+    await expect(tables).to_have_count(2)
 
 
 async def test_a_plan_is_made_in_the_view(service: Service, chat: OpenChat) -> None:
@@ -161,7 +177,7 @@ async def test_a_plan_that_pretends_facts_is_shown_and_not_applied(
     what_if = {"add": [{"name": "worker03", "like": "worker02"}]}
     view = await chat(service, "plan_placement", objective="performance", what_if=what_if)
     await expect(view.get_by_text("This plan pretends facts")).to_be_visible()
-    table = view.get_by_role("table", name="Workloads before and after").first
+    table = view.get_by_role("table", name="Workloads before and after")
     await expect(table).to_contain_text("mwrs-app01")
 
 
@@ -174,7 +190,7 @@ async def test_a_plan_that_the_server_no_longer_has_is_shown_as_it_was_told(
     service: Service, chat: OpenChat
 ) -> None:
     view = await chat(service, "plan_placement", lost="shownPlan", objective="performance")
-    table = view.get_by_role("table", name="Workloads before and after").first
+    table = view.get_by_role("table", name="Workloads before and after")
     await expect(table).to_contain_text("3g.48gb")
     await expect(view.get_by_text("What you see was read before")).to_be_visible()
     await expect(view.get_by_role("button", name="Apply…")).to_have_count(0)

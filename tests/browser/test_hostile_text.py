@@ -268,5 +268,5 @@ async def test_hostile_objects_in_the_chat_and_on_the_page(
             await expect(view.locator("main")).to_contain_text("hacked")
             await looked_at(view, f"{tab} in the chat", "hacked")
         view = await chat(service, "plan_placement", objective="performance")
-        await expect(view.get_by_text("Workloads before and after").first).to_be_visible()
+        await expect(view.get_by_text("Workloads before and after")).to_be_visible()
         await looked_at(view, "plan in the chat", "Workloads")

@@ -138,7 +138,13 @@ function View({ api, fleet, changes, shown, tab, onApplied }: ViewProps) {
       {tab === "whatif" && (
         <>
           {shown && <PlanView api={api} fleet={fleet} shown={shown} onApplied={onApplied} />}
-          <WhatIf api={api} fleet={fleet} wished={wished} onApplied={onApplied} />
+          <WhatIf
+            api={api}
+            fleet={fleet}
+            wished={wished}
+            waits={shown !== null}
+            onApplied={onApplied}
+          />
         </>
       )}
       {tab === "plans" && <PlanHistory api={api} namespace={fleet.namespace} />}

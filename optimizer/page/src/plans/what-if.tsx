@@ -17,6 +17,8 @@ interface Props {
   api: OptimizerApi;
   fleet: Fleet;
   wished: Wished;
+  /** Whether the fleet as it is is planned only on a click, because a plan of somebody is shown above. */
+  waits: boolean;
   onApplied: () => void;
 }
 
@@ -24,7 +26,7 @@ interface Props {
 const SETTLED = 300;
 
 /** Asks for a plan without applying it, at each change: other weights, other clusters, budgets. */
-export function WhatIf({ api, fleet, wished, onApplied }: Props) {
+export function WhatIf({ api, fleet, wished, waits, onApplied }: Props) {
   const { wish, change: onWish } = wished;
   const [call, start] = useCall<Answered>();
   const [without, compare] = useCall<Answered>();
@@ -46,6 +48,7 @@ export function WhatIf({ api, fleet, wished, onApplied }: Props) {
   useEffect(() => {
     // A proof, which may take long, waits for a click.
     if (!known || fleet.scores.length === 0 || wish.prove || wish === asked.current?.wish) return;
+    if (waits && !asked.current && isAsItIs(wish) && !wish.stepwise) return;
     settling.current = setTimeout(plan, SETTLED);
     return () => clearTimeout(settling.current);
   }, [wish, known]);
