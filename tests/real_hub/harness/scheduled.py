@@ -7,6 +7,7 @@ here prepares devices, therefore an allocated ResourceClaim is all that a Pod ne
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,8 +86,27 @@ class ScheduledCluster(ManagedCluster):
         until(f"{', '.join(nodes)} to be ready", probe, check=self.processes.check)
 
     def lose(self, node: str) -> None:
-        """Stop a node's lease, as when the machine loses its power."""
-        self.api.patch("v1", "Node", node, {"metadata": {"labels": {"type": None}}})
+        """Stop a node's lease, as when the machine loses its power.
+
+        If KWOK renews the lease in the moment in which the node loses its label, it no longer finds
+        the node where it keeps those with the label, reads it without that, and renews on and on
+        (v0.6.1 to v0.8.0: `nodeLeaseSyncWorker`). Then it has to see the label come and go again.
+        """
+        until(f"the lease of {node} to end", lambda: self._is_released(node))
+
+    def _is_released(self, node: str) -> bool:
+        """Take KWOK's label from a node; give it back if the node is renewed nevertheless."""
+        self.api.patch("v1", "Node", node, {"metadata": {"labels": dict.fromkeys(KWOK_NODE)}})
+        before = self._renewed(node)
+        time.sleep(LEASE_SECONDS)
+        if self._renewed(node) == before:
+            return True
+        self.api.patch("v1", "Node", node, {"metadata": {"labels": KWOK_NODE}})
+        return False
+
+    def _renewed(self, node: str) -> str:
+        lease = self.api.get("coordination.k8s.io/v1", "Lease", node, "kube-node-lease")
+        return str(lease["spec"]["renewTime"])
 
     def end(self, name: str, namespace: str, phase: str = "Succeeded") -> None:
         """Let a Pod end, as its containers would."""
