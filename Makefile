@@ -10,6 +10,8 @@ NPM := UV=$(abspath $(UV)) optimizer/page/npm.sh
 # The quick suite waits for processes and sockets, so it has one worker more than there are processors.
 # Not two: each worker spends 7 s of CPU on imports and collection before its first test.
 WORKERS := $(shell $(PYTHON) -c 'import os; print(1 + (os.cpu_count() or 1))')
+# The suite on a real hub waits for controllers, so two hubs are as many as two processors carry.
+HUBS ?= 2
 export UV_PYTHON_DOWNLOADS := never
 export UV_NO_PROGRESS := 1
 # Registries behind an authority that only this machine knows are trusted as pip trusts them.
@@ -44,9 +46,9 @@ test-random: setup ## Run properties on new random examples; what fails becomes 
 hub: setup ## Build a real OCM hub's programs, once: kube-apiserver, etcd, OCM, helm
 	@$(RUN)/python tests/real_hub/build.py
 
-test-hub: hub ## Run the suite against a real hub
+test-hub: hub ## Run the suite against real hubs, HUBS=2 of them at a time; HUBS=0: in this process
 	@$(RUN)/python -m tests.charts.programs
-	@$(RUN)/python -m pytest $(or $(TESTS),tests/real_hub) $(ARGS)
+	@$(RUN)/python -m pytest -n $(HUBS) --no-loadscope-reorder $(or $(TESTS),tests/real_hub) $(ARGS)
 
 neighbours: hub ## Build what runs beside the hub, once: Kueue's manager and Argo CD's ApplicationSet controller
 	@set -e; for name in $(NEIGHBOURS); do $(RUN)/python tests/real_hub/build.py --set $$name; done
@@ -70,7 +72,7 @@ fire: setup ## Run the hostile suites and print a table: promise, how tested, co
 fire-hub: hub ## Run the hostile suites against a real hub and print the same table
 	@FIRE_KILLS=$${FIRE_KILLS:-50} DSF_ORDERS=$${DSF_ORDERS:-100} $(RUN)/python -m pytest tests/real_hub -m fire -p tests.fire.promise_table $(ARGS)
 
-evals: setup ## Print calls and tokens of 145 questions to an assistant; with DSF_EVALS_URL a model answers them
+evals: setup ## Print calls and tokens of questions to an assistant; with DSF_EVALS_URL a model answers them
 	@$(RUN)/python -m tests.evals $(ARGS)
 
 mcp-conformance: setup ## Ask the MCP project's conformance suite and Inspector about the MCP server

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from .build import Assets, BuildError, locate
 from .harness import policy
@@ -19,7 +20,9 @@ from .harness.hub import Hub, running_hub
 from .harness.scheduled import ScheduledCluster
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
+
+    from xdist.remote import Producer
 
     from .harness.api import Object
     from .harness.cluster import ManagedCluster
@@ -152,10 +155,43 @@ def bound_namespace(hub: Hub, namespace: str) -> Iterator[str]:
         yield namespace
 
 
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    """Report where the hub's logs are if a test failed."""
-    logs = config.stash.get(LOGS, None)
-    if logs and logs.exists():
-        terminalreporter.write_line(f"logs of the real hub: {logs}")
+class FolderScheduling(LoadScopeScheduling):
+    """Gives the tests of a folder, or of a file here, to one process, and so to one hub."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = Path(nodeid.partition("::")[0]).resolve()
+        return file.relative_to(Path(__file__).parent).parts[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FolderScheduling:
+    """Say how several processes share the tests."""
+    return FolderScheduling(config, log)
+
+
+HALF_MADE = (
+    "ignore:Exception ignored in. <(function _Selector|socket)"
+    ":pytest.PytestUnraisableExceptionWarning"
+)
+"""asyncio closes a connection milliseconds after its TLS handshake was cancelled; a loop that ends
+sooner leaves it to garbage collection, which meets it in whichever test runs then. All
+other suites fail for a connection that is left open."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let no test fail for a connection that an earlier one was cancelled at."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.filterwarnings(HALF_MADE))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Say where the hub's logs are if a test failed; a process of several has no summary."""
+    report = yield
+    logs = item.config.stash.get(LOGS, None)
+    if report.failed and logs:
+        report.sections.append(("logs of the real hub", str(logs)))
+    return report

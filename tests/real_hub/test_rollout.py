@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import CLUSTER_CLAIM, REPLICA_SET_LABEL
+from dsf.api.untrusted_text import InvalidInput
 from dsf.kube import kinds
 from dsf.kube.apply import apply
 from dsf.kube.changes import diff

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dsf.kube import kinds
 from dsf.kube.access_reviews import UserInfo
 from dsf.kube.client.connect import connect
-from dsf.kube.reads import list_objects
+from dsf.kube.port import list_objects
 from optimizer.service.hub.read_age import measured_age
 from optimizer.service.hub.watched_hub import WatchedHub
 from tests.eventually import eventually
