@@ -60,13 +60,13 @@ class FleetResources:
         self._caller = caller
 
     async def default_fleet(self) -> str:
-        """Overview of the fleet, with the workloads of namespace default."""
+        """Overview of the fleet, with the workloads of namespace default; ?offset=8 goes on."""
         return await self.fleet("default")
 
-    async def fleet(self, namespace: Namespace) -> str:
-        """Overview of the fleet, with the workloads of a namespace."""
+    async def fleet(self, namespace: Namespace, offset: int = 0) -> str:
+        """Overview of the fleet, with the workloads of a namespace; ?offset=8 has the next page."""
         facts = await _asked(fleet_facts(self._caller(), namespace))
-        return _json(bounded(fleet_overview(facts), OVERVIEW_ITEMS))
+        return _json(bounded(fleet_overview(facts), OVERVIEW_ITEMS, max(0, offset)))
 
     async def scores_of(self, cluster: Segment, name: Segment) -> str:
         """The entries of one AddOnPlacementScore of one managed cluster."""
@@ -83,7 +83,7 @@ class FleetResources:
         caller = self._caller()
         plan = caller.shown.get(caller.owner, digest)
         if plan is not None:
-            return _json(plan_view(plan, applicable=True, objects=True))
+            return _json(plan_view(plan, applicable=True, objects=True, whole=True))
         where = await _asked(recorded_in(caller, digest))
         if where is not None:
             return _json(await _asked(show_plan(caller, digest, where)))
@@ -124,7 +124,7 @@ def add_resources(provider: LocalProvider, caller: CallerRights) -> None:
     own = FleetResources(caller)
     for uri, read, title in (
         ("fleet://default", own.default_fleet, "Fleet"),
-        ("fleet://{namespace}", own.fleet, "Fleet with the workloads of a namespace"),
+        ("fleet://{namespace}{?offset}", own.fleet, "Fleet with the workloads of a namespace"),
         ("scores://{cluster}/{name}", own.scores_of, "Score of a cluster"),
         ("plan://{digest}", own.plan, "Plan"),
         ("plans://{namespace}", own.plans, "Recorded plans of a namespace"),

@@ -10,8 +10,7 @@ from prometheus_client import REGISTRY, CollectorRegistry, Gauge
 from dsf.api import names
 from dsf.kube.apply import apply
 from dsf.kube.kinds import CLUSTER_CLAIM, POLICY
-from dsf.kube.port import Kube, Object
-from dsf.kube.reads import find_object
+from dsf.kube.port import Kube, Object, find_object
 from dsf.runtime.backoff import Backoff
 from dsf.runtime.reconcile.controller import Controller, WorkQueue
 from policy_watcher.compliance import (

@@ -18,7 +18,7 @@ from math import nan
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dsf.api.plural import counted
+from dsf.api.untrusted_text import counted
 from dsf.cli.output import TextTable
 from dsf.scorer_kit.recordings import RECORDINGS
 from optimizer.twin.engine import play

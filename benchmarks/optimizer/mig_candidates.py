@@ -22,7 +22,8 @@ from optimizer.domain.mig.demand import Demand, DeviceRequest
 from optimizer.domain.mig.geometry import Geometry, geometry
 from optimizer.domain.mig.gpu_pools import Gpu, patterns
 from optimizer.domain.nodes import GPU_KIND
-from optimizer.model.problem import ClusterResource, Problem, ProblemWorkload
+from optimizer.model.parameters import ClusterResource, ProblemWorkload
+from optimizer.model.problem import Problem
 
 FEW = ("2g.24gb", "3g.48gb", "all")
 MANY = ("1g.12gb", "1g.24gb", "2g.24gb", "3g.48gb", "4g.48gb", "7g.96gb")

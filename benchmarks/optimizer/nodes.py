@@ -18,7 +18,7 @@ from benchmarks.optimizer.reference_model import cpu_seconds
 from optimizer.domain.fleet import Cluster, Fleet, Selector, Workload
 from optimizer.domain.nodes import GPU_RESOURCE, NodeGroup, Packing, PodGroup
 from optimizer.domain.solution import Solution
-from optimizer.model.node_fit import pod_demands
+from optimizer.model.nodes.pod_demands import pod_demands
 from optimizer.model.parameters import Nodes
 from optimizer.model.problem import Problem
 from optimizer.solve.node_rows import broken_node_rows

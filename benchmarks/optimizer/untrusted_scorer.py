@@ -39,8 +39,7 @@ from dsf.kube.kinds import (
     MANIFEST_WORK_REPLICA_SET,
     NAMESPACE,
 )
-from dsf.kube.port import Object
-from dsf.kube.reads import list_objects
+from dsf.kube.port import Object, list_objects
 from dsf.sim.virtual_time import VirtualTimeLoop
 from optimizer.domain.settings import DEFAULTS
 from optimizer.model.formulate import formulate

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dsf.agent.push_receiver import PushSettings
     from dsf.agent.round import Round
     from dsf.agent.run import AgentSettings
-    from dsf.api.invalid_input import InvalidInput
+    from dsf.api.untrusted_text import InvalidInput
     from dsf.kube.port import Kube
 
 EXIT_FAILED = 1
@@ -270,8 +270,7 @@ def _print(
     explaining: bool = False,
 ) -> None:
     from dsf.agent.dry_run import explained, render
-    from dsf.api.invalid_input import InvalidInput
-    from dsf.api.untrusted_text import escaped
+    from dsf.api.untrusted_text import InvalidInput, escaped
     from dsf.kube.clock import utc_now
 
     if isinstance(rounds, InvalidInput):

@@ -12,14 +12,13 @@ from dsf.agent.inventory.inventory_status import inventory_patch
 from dsf.agent.inventory.watch import InventoryWatch
 from dsf.agent.publish.placement_score import placement_score, status_patch
 from dsf.agent.round import Round
-from dsf.agent.round_schedule import read_scorers
 from dsf.agent.run import AgentSettings, read, round_runner, summaries_of
 from dsf.agent.score.expiry import validity
 from dsf.agent.score.explanation import explain
 from dsf.agent.score.result_rules import declared_default
+from dsf.agent.scorer_selection import read_scorers
 from dsf.api import names
-from dsf.api.invalid_input import InvalidInput
-from dsf.api.untrusted_text import escaped_lines
+from dsf.api.untrusted_text import InvalidInput, escaped_lines
 from dsf.kube.clock import utc_now
 from dsf.kube.errors import NotFound
 from dsf.kube.kinds import CONFIG_MAP

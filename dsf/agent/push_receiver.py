@@ -22,8 +22,8 @@ from dsf.agent.fetch.credentials import CallCredentials, CalledEndpoint
 from dsf.agent.metrics import AgentMetrics
 from dsf.agent.round_loop import Agent
 from dsf.agent.wire.secret_data import Token
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary
+from dsf.api.untrusted_text import InvalidInput
 from dsf.runtime.endpoints import serving
 from dsf.runtime.problem_details import MEDIA_TYPE, problem_type
 from dsf.runtime.watched_certificate import WatchedCertificate

@@ -26,8 +26,8 @@ from dsf.agent.wire.prometheus_answer import SERIES_BYTES, FetchedSeries
 from dsf.agent.wire.scoring_answer import RESULT_BYTES, ScoringResult
 from dsf.agent.wire.scoring_request import EncodedSeries
 from dsf.api.crd.score_rules import DefaultScore
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary
+from dsf.api.untrusted_text import InvalidInput
 
 
 @dataclass(frozen=True, slots=True)

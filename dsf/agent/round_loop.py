@@ -15,9 +15,11 @@ from dsf.agent.metrics import SUCCESS, AgentMetrics
 from dsf.agent.publish.placement_score import RoundReport
 from dsf.agent.publish.publisher import Publisher, PublishResult
 from dsf.agent.round import Round, RoundRunner
-from dsf.agent.round_schedule import (
+from dsf.agent.round_events import (
     ApplyOnFailure,
+    Command,
     ConfigChanged,
+    Event,
     OnFailureApplied,
     ProbeFinished,
     ProbeHealth,
@@ -27,12 +29,12 @@ from dsf.agent.round_schedule import (
     StopScorer,
     Tick,
     WakeAt,
-    read_scorers,
 )
 from dsf.agent.score.expiry import DEFAULT, EXPIRE, PUBLISHED, validity
+from dsf.agent.scorer_selection import read_scorers
 from dsf.api.conditions import conditions_of, find
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary
+from dsf.api.untrusted_text import InvalidInput
 from dsf.kube.errors import KubeError
 
 log = logging.getLogger(__name__)
@@ -56,7 +58,7 @@ class Agent:
         self._metrics = metrics
         self._limits = limits
         self._forecasts = ForecastVerification(performer, metrics)
-        self._events: asyncio.Queue[round_schedule.Event] = asyncio.Queue()
+        self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._state = round_schedule.RoundSchedule(performer.cluster)
         self._missing: str | None = "no scorer summaries have been read yet"
         self._sweep = asyncio.Event()
@@ -119,7 +121,7 @@ class Agent:
                 self._show_pauses(clock())
                 wake = next((c.time for c in commands if isinstance(c, WakeAt)), None)
 
-    def _obey(self, command: round_schedule.Command, tasks: asyncio.TaskGroup) -> None:
+    def _obey(self, command: Command, tasks: asyncio.TaskGroup) -> None:
         match command:
             case StartRound(summary):
                 tasks.create_task(self._round(summary))
@@ -136,7 +138,7 @@ class Agent:
         pauses = round_schedule.paused_until(self._state)
         self._metrics.paused({score: now + until - clock for score, until in pauses.items()})
 
-    async def _next(self, wake: float | None) -> round_schedule.Event:
+    async def _next(self, wake: float | None) -> Event:
         try:
             async with asyncio.timeout_at(wake):
                 return await self._events.get()

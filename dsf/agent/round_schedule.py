@@ -1,4 +1,4 @@
-"""Which scorers run, and when their rounds start: a pure state machine over those of one cluster.
+"""When the rounds of scorers start: a pure state machine over the scorers of one cluster.
 
 A round reads the source of a scorer, calls its scoring API and publishes the scores. Rounds of one
 scorer never overlap. The first starts within `SPREAD_SECONDS`. Later ones start on a grid of one
@@ -20,55 +20,28 @@ round. `scoring.onFailure` is then applied to them. That counts as running: it o
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 
-from dsf.api import names
-from dsf.api.invalid_input import InvalidInput
-from dsf.api.scoring.scorer_summary import ScorerSummary, load_summaries
+from dsf.agent.round_events import (
+    ApplyOnFailure,
+    Command,
+    ConfigChanged,
+    Event,
+    OnFailureApplied,
+    ProbeFinished,
+    ProbeHealth,
+    Pushed,
+    RoundFinished,
+    StartRound,
+    StopScorer,
+    Tick,
+    WakeAt,
+)
+from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.api.times import rfc3339
-
-
-@dataclass(frozen=True, slots=True)
-class SelectedScorers:
-    """The summaries to run, of distinct scorers and scores, and a problem for each one left out."""
-
-    summaries: tuple[ScorerSummary, ...] = ()
-    problems: tuple[InvalidInput, ...] = ()
-
-
-def read_scorers(text: str) -> SelectedScorers | InvalidInput:
-    """Return the scorers in the text of `data.summaries`; InvalidInput if it is not a list."""
-    loaded = load_summaries(text)
-    return loaded if isinstance(loaded, InvalidInput) else select_scorers(loaded)
-
-
-def select_scorers(summaries: Iterable[ScorerSummary]) -> SelectedScorers:
-    """Return the summaries that can run together.
-
-    If two have the same name, or their scores would share an AddOnPlacementScore, only the first
-    in the order of names is kept.
-    """
-    kept, problems = dict[str, ScorerSummary](), list[InvalidInput]()
-    owners: dict[str, str] = {}
-    for summary in sorted(summaries, key=lambda one: (one.name, one.score_name)):
-        shared = names.score_object_name(summary.score_name)
-        if summary.name in kept:
-            message = f"scorer {summary.name} is listed twice: the first by score name is used"
-            problems.append(InvalidInput("DuplicateScorer", message))
-        elif shared in owners:
-            message = (
-                f"score {summary.score_name} of scorer {summary.name} would be published as"
-                f" AddOnPlacementScore {shared}, as that of scorer {owners[shared]} is: rename one"
-                " of the scores"
-            )
-            problems.append(InvalidInput("DuplicateScore", message))
-        else:
-            kept[summary.name], owners[shared] = summary, summary.name
-    return SelectedScorers(tuple(kept.values()), tuple(problems))
-
 
 SPREAD_SECONDS = 2.0
 """First rounds are spread over this time, so that a restart does not call everything at once."""
@@ -84,99 +57,6 @@ PROBE_SECONDS = 5.0
 
 RETRY_AFTER_SECONDS = 3600.0
 """The longest pause that a server may ask for: a mistaken header must not stop a scorer."""
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigChanged:
-    """The scorers of the cluster are now these, with distinct names."""
-
-    summaries: tuple[ScorerSummary, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RoundFinished:
-    """A started round has ended; after `failed` ones the pause grows.
-
-    `retry_after` is the pause in seconds that a server asked for. `on_failure_in` is the number of
-    seconds until `onFailure` has to be applied to the last good scores. After an `outage` of the
-    scoring API, its health is probed during the pause.
-    """
-
-    scorer: str
-    failed: bool = False
-    retry_after: float | None = None
-    on_failure_in: float | None = None
-    outage: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class OnFailureApplied:
-    """`onFailure` was applied; `on_failure_in` is the number of seconds until the next time."""
-
-    scorer: str
-    on_failure_in: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeFinished:
-    """A probe has ended; `retry_after` is the pause in seconds that an unhealthy API asked for."""
-
-    scorer: str
-    healthy: bool
-    retry_after: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Pushed:
-    """A scorer asks for its next round now."""
-
-    scorer: str
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """Time has passed."""
-
-
-Event = ConfigChanged | RoundFinished | OnFailureApplied | ProbeFinished | Pushed | Tick
-
-
-@dataclass(frozen=True, slots=True)
-class StartRound:
-    """Run one round, then send RoundFinished."""
-
-    summary: ScorerSummary
-
-
-@dataclass(frozen=True, slots=True)
-class ApplyOnFailure:
-    """Apply the summary's `onFailure` to the last good scores, then send OnFailureApplied."""
-
-    summary: ScorerSummary
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeHealth:
-    """Ask the health endpoint of the summary's scoring API, then send ProbeFinished."""
-
-    summary: ScorerSummary
-
-
-@dataclass(frozen=True, slots=True)
-class StopScorer:
-    """Remove what this summary published; no round of it is running."""
-
-    summary: ScorerSummary
-
-
-@dataclass(frozen=True, slots=True)
-class WakeAt:
-    """Nothing has to be done before this time."""
-
-    time: float
-
-
-Command = StartRound | ApplyOnFailure | ProbeHealth | StopScorer | WakeAt
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,11 @@ class Optimization(NamedTuple):
         """What the digits of a generated name depend on besides the object itself."""
         return (self.namespace,) if self.name == DEFAULT_OPTIMIZATION else tuple(self)
 
+    @property
+    def without_prune(self) -> str:
+        """Itself as the owner of what it generated before and a request does not name."""
+        return f"{self} (not in the request, and kept without `prune`)"
+
     def __str__(self) -> str:
         return f"optimization {UntrustedName(self.name)} of namespace {self.namespace}"
 

@@ -13,9 +13,8 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, ValidationError
 
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.quantity import parse_quantity
-from dsf.api.untrusted_text import UntrustedName, quoted
+from dsf.api.untrusted_text import InvalidInput, UntrustedName, quoted
 from dsf.api.wire_model import WireModel
 
 MAX_QUANTITY = 1e18

@@ -56,6 +56,14 @@ def shown_duration(seconds: float) -> str:
     return f"{int(seconds // _DAY)}d"
 
 
+def shown_expiry(until: datetime | None, now: datetime) -> str:
+    """Return in how long a time comes, or how long ago it was, for people; None: never."""
+    if until is None:
+        return "never"
+    left = (until - now).total_seconds()
+    return f"in {shown_duration(left)}" if left > 0 else f"{shown_duration(-left)} ago"
+
+
 def read_duration(text: str) -> float | None:
     """Return the seconds of a text such as `15s`, `1m30s`, `500ms` or `7d`; None if it is none."""
     parts = _PART.findall(text)

@@ -12,16 +12,18 @@ Both are the text itself where data is compared, looked up or encoded. Formattin
 so a message can't forget the quotes. Slices, `strip`, `split` and their like return the same type;
 `plain` returns the characters alone. `str.join` does not format: use `listed`. Tables, conditions,
 events and logs also pass through `escaped`, which turns invisible characters into escapes.
+
+`InvalidInput` is an expected failure as a value: an input that can't be used. `counted` and
+`joined` write numbers of things, and lists, for any message.
 """
 
 import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any
-
-from dsf.api.plural import joined
 
 TEXT_LIMIT = 300
 """Characters of one text: more than the longest name in Kubernetes has (253)."""
@@ -49,6 +51,17 @@ _PRINTED_AS_NOTHING = re.compile(
 
 Source: Unicode, Default_Ignorable_Code_Point (without the categories that `_invisible` names).
 """
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidInput:
+    """What is wrong with an input: a CamelCase reason and a message that says why.
+
+    Both go into a condition, as its `reason` and its `message`.
+    """
+
+    reason: str
+    message: str
 
 
 def escaped(text: str) -> str:
@@ -164,6 +177,22 @@ def quoted_name(name: str) -> str:
     if len(text) > NAME_LIMIT:
         text = f"{text[: NAME_LIMIT - 16]}…{text[-15:]}"
     return quoted(text)
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return the number and the noun, in the plural unless the number is 1."""
+    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def joined(texts: Iterable[str], most: int, *, separator: str = ", ", of: int = 0) -> str:
+    """Return the first texts, and how many more there are: `a, b and 3 more`.
+
+    `of` is the number of all, if `texts` are only the first of them.
+    """
+    every = [f"{text}" for text in texts]
+    left = max(len(every), of) - most
+    before = " " if separator == ", " else separator
+    return separator.join(every[:most]) + (f"{before}and {left} more" if left > 0 else "")
 
 
 def listed(names: Iterable[str], most: int | None = None) -> str:

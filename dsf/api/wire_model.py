@@ -1,9 +1,10 @@
 """The base of all wire types: camelCase on the wire, snake_case in code, unknown fields ignored."""
 
 from collections.abc import Mapping
-from typing import Any, cast
+from operator import not_
+from typing import Annotated, Any, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema
 
@@ -11,15 +12,13 @@ _COLLECTIONS = ("dict", "frozenset", "list", "set", "tuple")
 _NO_SCHEMA = frozenset({"default", "expected", "metadata", "serialization"})
 """What a schema has besides other schemas."""
 
+Value = TypeVar("Value")
 
-def is_none(value: object) -> bool:
-    """Tell whether an optional field is not set, for `exclude_if`."""
-    return value is None
+UnlessNone = Annotated[Value | None, Field(exclude_if=lambda value: value is None)]
+"""What a document leaves out where it is not set."""
 
-
-def is_empty(value: object) -> bool:
-    """Tell whether a field is not set, false or empty, for `exclude_if`."""
-    return not value
+UnlessEmpty = Annotated[Value, Field(exclude_if=not_)]
+"""What a document leaves out where it is not set, false or empty."""
 
 
 def first_error_only(schema: CoreSchema) -> CoreSchema:

@@ -5,9 +5,8 @@ from typing import Any
 
 from dsf.api.conditions import conditions_of, find
 from dsf.api.names import SCORING_CONFIG
-from dsf.api.plural import counted
 from dsf.api.scoring.placement_scores import published_score
-from dsf.api.untrusted_text import UntrustedName, UntrustedText
+from dsf.api.untrusted_text import UntrustedName, UntrustedText, counted
 from dsf.kube.port import Object
 
 MOST_FAILURES = 5

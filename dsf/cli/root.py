@@ -44,7 +44,6 @@ _EXTRAS = {
 }
 """The extra that a command needs, by the beginning of its target."""
 
-
 COMMANDS = {
     "demo": Command(
         "dsf.sim.cli:demo", PLAN, "Run the whole loop on this machine: no cluster needed."
@@ -128,7 +127,6 @@ COMMANDS = {
     "crds": Command("dsf.cli.crds:crds", OTHER, "Print the CustomResourceDefinitions."),
     "completion": Command("dsf.cli.root:completion", OTHER, "Print a shell completion script."),
 }
-
 
 EXIT_FAILURE = 1
 """Exit code of an expected failure."""

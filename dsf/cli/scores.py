@@ -24,7 +24,7 @@ from click.core import ParameterSource
 from dsf.api.crd.score_meaning import PublishedMeaning, in_words
 from dsf.api.scoring import placement_scores
 from dsf.api.scoring.score_conditions import read_trust
-from dsf.api.times import shown_duration
+from dsf.api.times import shown_duration, shown_expiry
 from dsf.api.untrusted_text import escaped, listed
 from dsf.cli.missing_scores import NO_SCORER, why_missing
 from dsf.cli.options import (
@@ -40,8 +40,7 @@ from dsf.cli.terminal_drawing import levels_for
 from dsf.kube.clock import utc_now
 from dsf.kube.errors import Forbidden, Gone, KubeError, NotFound
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG
-from dsf.kube.port import Kube, Object
-from dsf.kube.reads import list_objects
+from dsf.kube.port import Kube, Object, list_objects
 
 if TYPE_CHECKING:
     from dsf.cli.prometheus import PastValues
@@ -50,7 +49,6 @@ T = TypeVar("T")
 
 ScoreKey = tuple[str, str]
 """The names of an AddOnPlacementScore and of its managed cluster."""
-
 
 WATCH_SECONDS = 30
 """Ages are shown anew after so long, even if no score changed."""
@@ -342,10 +340,7 @@ def _cluster(obj: Object) -> str:
 
 def _expiry(obj: Object, now: datetime) -> str:
     until, expired = placement_scores.validity_of(obj, now)
-    if until is None:
-        return "unreadable" if expired else "never"
-    left = (until - now).total_seconds()
-    return f"in {shown_duration(left)}" if left > 0 else f"{shown_duration(-left)} ago"
+    return "unreadable" if until is None and expired else shown_expiry(until, now)
 
 
 def _cell(value: int | None, expired: bool) -> str:

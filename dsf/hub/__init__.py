@@ -2,5 +2,5 @@
 
 observe -> snapshot -> assess -> distribute -> report: each folder is one step. `plan` decides and
 is pure; `run` and `secrets_controller` read and write; `cli` starts them.
-Imports dsf.outbound and the layers below it; nothing but dsf.sim imports it.
+Imports dsf.outbound and the layers below it.
 """

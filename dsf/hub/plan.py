@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dsf.api import names
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary
+from dsf.api.untrusted_text import InvalidInput
 from dsf.hub.assess.config_resolution import Resolved
 from dsf.hub.assess.scorer_assessment import ScorerAssessment, assess
 from dsf.hub.distribute.audience import Audience, asked_keys, audience

@@ -28,8 +28,7 @@ from dsf.kube.clock import utc_now
 from dsf.kube.concurrency_limit import ConcurrencyBounds
 from dsf.kube.errors import Conflict, KubeError
 from dsf.kube.kinds import DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG, MANIFEST_WORK
-from dsf.kube.port import Kube
-from dsf.kube.reads import require_answer
+from dsf.kube.port import Kube, require_answer
 from dsf.runtime.backoff import Backoff
 from dsf.runtime.events import EventRecorder
 from dsf.runtime.leader_election import Lead, alone

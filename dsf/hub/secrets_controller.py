@@ -12,8 +12,8 @@ from prometheus_client import CollectorRegistry
 
 from dsf.api import names
 from dsf.api.crd.scorer_source import SecretKeyRef
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import load_summaries
+from dsf.api.untrusted_text import InvalidInput
 from dsf.hub.distribute.secrets_plan import (
     SELECTOR,
     HubSecret,

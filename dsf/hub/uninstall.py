@@ -14,8 +14,7 @@ from pathlib import Path
 import click
 
 from dsf.api import names
-from dsf.api.plural import counted
-from dsf.api.untrusted_text import escaped, listed
+from dsf.api.untrusted_text import counted, escaped, listed
 from dsf.cli.options import Duration, Namespace, cluster_options, option
 from dsf.cli.output import Progress
 from dsf.kube.apply import apply
@@ -31,8 +30,7 @@ from dsf.kube.kinds import (
     MANIFEST_WORK,
     Kind,
 )
-from dsf.kube.port import Kube, Object
-from dsf.kube.reads import list_objects
+from dsf.kube.port import Kube, Object, list_objects
 from dsf.runtime.leader_election import HeldLease, Occupied, run_exclusively
 from dsf.runtime.lease import LeaderElectionConfig
 

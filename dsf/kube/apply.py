@@ -31,7 +31,6 @@ log = logging.getLogger(__name__)
 
 _Numbered = tuple[int, Change]
 
-
 WriteEnded = Callable[[float, errors.KubeError | None], None]
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from dsf.api import names
@@ -38,33 +39,27 @@ class Kind:
         return f"{root}{scope}/{self.plural}" + (f"/{name}" if name else "")
 
 
+_cluster_scoped = partial(Kind, namespaced=False)
+
 CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
 EVENT = Kind("", "v1", "Event", "events")
-NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
-NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
+NAMESPACE = _cluster_scoped("", "v1", "Namespace", "namespaces")
+NODE = _cluster_scoped("", "v1", "Node", "nodes")
 POD = Kind("", "v1", "Pod", "pods")
 SECRET = Kind("", "v1", "Secret", "secrets")
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
-CUSTOM_RESOURCE_DEFINITION = Kind(
-    "apiextensions.k8s.io",
-    "v1",
-    "CustomResourceDefinition",
-    "customresourcedefinitions",
-    namespaced=False,
+CUSTOM_RESOURCE_DEFINITION = _cluster_scoped(
+    "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions"
 )
-TOKEN_REVIEW = Kind("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", namespaced=False)
-SELF_SUBJECT_REVIEW = Kind(
-    "authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False
+TOKEN_REVIEW = _cluster_scoped("authentication.k8s.io", "v1", "TokenReview", "tokenreviews")
+SELF_SUBJECT_REVIEW = _cluster_scoped(
+    "authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews"
 )
-SELF_SUBJECT_ACCESS_REVIEW = Kind(
-    "authorization.k8s.io",
-    "v1",
-    "SelfSubjectAccessReview",
-    "selfsubjectaccessreviews",
-    namespaced=False,
+SELF_SUBJECT_ACCESS_REVIEW = _cluster_scoped(
+    "authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews"
 )
-SUBJECT_ACCESS_REVIEW = Kind(
-    "authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False
+SUBJECT_ACCESS_REVIEW = _cluster_scoped(
+    "authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews"
 )
 
 DYNAMIC_SCORER = Kind(names.GROUP, names.VERSION, "DynamicScorer", "dynamicscorers")
@@ -79,10 +74,10 @@ PLACEMENT_OPTIMIZATION = Kind(
 
 _CLUSTER = "cluster.open-cluster-management.io"
 ADD_ON_PLACEMENT_SCORE = Kind(_CLUSTER, "v1alpha1", "AddOnPlacementScore", "addonplacementscores")
-CLUSTER_CLAIM = Kind(_CLUSTER, "v1alpha1", "ClusterClaim", "clusterclaims", namespaced=False)
-MANAGED_CLUSTER = Kind(_CLUSTER, "v1", "ManagedCluster", "managedclusters", namespaced=False)
-MANAGED_CLUSTER_SET = Kind(
-    _CLUSTER, "v1beta2", "ManagedClusterSet", "managedclustersets", namespaced=False
+CLUSTER_CLAIM = _cluster_scoped(_CLUSTER, "v1alpha1", "ClusterClaim", "clusterclaims")
+MANAGED_CLUSTER = _cluster_scoped(_CLUSTER, "v1", "ManagedCluster", "managedclusters")
+MANAGED_CLUSTER_SET = _cluster_scoped(
+    _CLUSTER, "v1beta2", "ManagedClusterSet", "managedclustersets"
 )
 MANAGED_CLUSTER_SET_BINDING = Kind(
     _CLUSTER, "v1beta2", "ManagedClusterSetBinding", "managedclustersetbindings"
@@ -90,26 +85,20 @@ MANAGED_CLUSTER_SET_BINDING = Kind(
 PLACEMENT = Kind(_CLUSTER, "v1beta1", "Placement", "placements")
 PLACEMENT_DECISION = Kind(_CLUSTER, "v1beta1", "PlacementDecision", "placementdecisions")
 
-CLUSTER_MANAGER = Kind(
-    "operator.open-cluster-management.io",
-    "v1",
-    "ClusterManager",
-    "clustermanagers",
-    namespaced=False,
+CLUSTER_MANAGER = _cluster_scoped(
+    "operator.open-cluster-management.io", "v1", "ClusterManager", "clustermanagers"
 )
 """How OCM's operator was told to install the hub; other ways of installing OCM have none."""
 
 _ADDON = "addon.open-cluster-management.io"
 MANAGED_CLUSTER_ADD_ON = Kind(_ADDON, "v1alpha1", "ManagedClusterAddOn", "managedclusteraddons")
 
-DEVICE_CLASS = Kind("resource.k8s.io", "v1", "DeviceClass", "deviceclasses", namespaced=False)
+DEVICE_CLASS = _cluster_scoped("resource.k8s.io", "v1", "DeviceClass", "deviceclasses")
 RESOURCE_CLAIM = Kind("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims")
-RESOURCE_SLICE = Kind("resource.k8s.io", "v1", "ResourceSlice", "resourceslices", namespaced=False)
+RESOURCE_SLICE = _cluster_scoped("resource.k8s.io", "v1", "ResourceSlice", "resourceslices")
 
 _WORK = "work.open-cluster-management.io"
-APPLIED_MANIFEST_WORK = Kind(
-    _WORK, "v1", "AppliedManifestWork", "appliedmanifestworks", namespaced=False
-)
+APPLIED_MANIFEST_WORK = _cluster_scoped(_WORK, "v1", "AppliedManifestWork", "appliedmanifestworks")
 MANIFEST_WORK = Kind(_WORK, "v1", "ManifestWork", "manifestworks")
 MANIFEST_WORK_REPLICA_SET = Kind(
     _WORK, "v1alpha1", "ManifestWorkReplicaSet", "manifestworkreplicasets"
@@ -120,14 +109,10 @@ POLICY = Kind(_POLICY, "v1", "Policy", "policies")
 PLACEMENT_BINDING = Kind(_POLICY, "v1", "PlacementBinding", "placementbindings")
 
 _KUEUE = "kueue.x-k8s.io"
-ADMISSION_CHECK = Kind(_KUEUE, "v1beta2", "AdmissionCheck", "admissionchecks", namespaced=False)
+ADMISSION_CHECK = _cluster_scoped(_KUEUE, "v1beta2", "AdmissionCheck", "admissionchecks")
 LOCAL_QUEUE = Kind(_KUEUE, "v1beta2", "LocalQueue", "localqueues")
-MULTI_KUEUE_CLUSTER = Kind(
-    _KUEUE, "v1beta2", "MultiKueueCluster", "multikueueclusters", namespaced=False
-)
-MULTI_KUEUE_CONFIG = Kind(
-    _KUEUE, "v1beta2", "MultiKueueConfig", "multikueueconfigs", namespaced=False
-)
+MULTI_KUEUE_CLUSTER = _cluster_scoped(_KUEUE, "v1beta2", "MultiKueueCluster", "multikueueclusters")
+MULTI_KUEUE_CONFIG = _cluster_scoped(_KUEUE, "v1beta2", "MultiKueueConfig", "multikueueconfigs")
 WORKLOAD = Kind(_KUEUE, "v1beta2", "Workload", "workloads")
 
 KINDS = tuple(value for value in list(globals().values()) if isinstance(value, Kind))

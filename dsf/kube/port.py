@@ -1,4 +1,4 @@
-"""The port to Kubernetes: every call that the product makes to an API server.
+"""The port to Kubernetes: every call that the product makes to an API server, and common reads.
 
 Adapters and wrappers implement this protocol, and one contract suite tests all of them. Objects
 are plain JSON dictionaries. The caller owns what a call returns, and a call keeps none of its
@@ -7,10 +7,12 @@ arguments. All calls raise the errors of `dsf.kube.errors`.
 Source: https://kubernetes.io/docs/reference/using-api/api-concepts/
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from dsf.kube.errors import NotFound, Unreachable
 from dsf.kube.kinds import Kind
 
 Object = dict[str, Any]
@@ -139,3 +141,44 @@ class StatusApplier(Kube, Protocol):
         another uid or resource version than `obj` states.
         """
         ...
+
+
+PAGE = 500
+"""Objects per page of a list, as in client-go and kubectl."""
+
+ANSWER_SECONDS = 5.0
+"""Time limit of an answer that only tells whether the API server is there; a probe waits 10 s."""
+
+
+async def require_answer(kube: Lister, kind: Kind, namespace: str | None = None) -> None:
+    """Raise KubeError unless the API server lists a kind within ANSWER_SECONDS."""
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            await kube.list(kind, namespace, limit=1)
+    except TimeoutError as error:
+        raise Unreachable(f"no answer within {ANSWER_SECONDS:g} s") from error
+
+
+async def find_object(
+    kube: Kube, kind: Kind, name: str, namespace: str | None = None
+) -> Object | None:
+    """Return an object, or None if it does not exist."""
+    try:
+        return await kube.get(kind, name, namespace)
+    except NotFound:
+        return None
+
+
+async def list_objects(
+    kube: Lister, kind: Kind, namespace: str | None = None, *, labels: str = "", fields: str = ""
+) -> list[Object]:
+    """Return all objects of a kind, read page by page; raises Gone if a page comes too late."""
+    objects, token = list[Object](), ""
+    while True:
+        page = await kube.list(
+            kind, namespace, labels=labels, fields=fields, limit=PAGE, continue_token=token
+        )
+        objects += page.items
+        token = page.continue_token
+        if not token:
+            return objects

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from dsf.api import name_syntax
-from dsf.api.invalid_input import InvalidInput
+from dsf.api.untrusted_text import InvalidInput
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 

@@ -41,7 +41,7 @@ destination_options = options(
 
 def allowed_destinations(**flags: tuple[str, ...]) -> "Destinations":
     """Return the rules that the flags set. Raises click.UsageError."""
-    from dsf.api.invalid_input import InvalidInput  # noqa: PLC0415 - loaded when a command is called
+    from dsf.api.untrusted_text import InvalidInput  # noqa: PLC0415 - loaded when a command is called
     from dsf.outbound.destinations import destinations  # noqa: PLC0415
 
     given = {name.removeprefix("scorer_"): _split(values) for name, values in flags.items()}

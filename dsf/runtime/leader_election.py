@@ -18,8 +18,7 @@ from dsf.api.times import micro_time
 from dsf.kube.clock import utc_now
 from dsf.kube.errors import AlreadyExists, Conflict, KubeError
 from dsf.kube.kinds import LEASE
-from dsf.kube.port import Kube, Object
-from dsf.kube.reads import find_object
+from dsf.kube.port import Kube, Object, find_object
 from dsf.runtime.lease import LeaderElectionConfig, ObservedLease, decide, released
 from dsf.runtime.metrics import controller_metrics
 

@@ -26,7 +26,6 @@ from dsf.runtime.endpoints import serving
 MAX_POINTS = 11_000
 """Points of one series in a range query; Prometheus refuses more, too."""
 
-
 ANY_QUERY = ""
 """Stands for each query that has no answer of its own."""
 

@@ -18,7 +18,6 @@ _NAMING = ("node", "namespace", "pod", "container", "app", "device")
 _REMARK = ("meta",)
 """Used only if the others do not tell the results apart."""
 
-
 OF_CLUSTER = "${scoreName}"
 """The format of one score for the whole cluster."""
 

@@ -14,9 +14,9 @@ from dsf.agent.wire.scoring_answer import ScoringResult
 from dsf.agent.wire.secret_data import Token
 from dsf.api import names
 from dsf.api.crd.dynamic_scorer import DEFAULT_FORMAT, DynamicScorerSpec
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.api.scoring.scoring_api import ScorerConfig
+from dsf.api.untrusted_text import InvalidInput
 from dsf.hub.assess.config_resolution import resolve
 from dsf.hub.observe.prober import Prober, TrustedAuthorities
 from dsf.hub.snapshot import urls

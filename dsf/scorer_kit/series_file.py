@@ -15,7 +15,6 @@ from dsf.api.untrusted_text import listed
 MOST_BYTES = 32 << 20
 """The largest answer that an agent reads from a source."""
 
-
 _TABLES = frozenset({".csv", ".parquet"})
 """How the names of tables end."""
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from dsf.api import names
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.api.scoring.scoring_api import ScoredWorkload, SuppliedDevice
+from dsf.api.untrusted_text import InvalidInput
 from dsf.hub.assess.context_completion import with_manifests
 from dsf.hub.snapshot.managed_cluster import read_managed_cluster
 from dsf.hub.snapshot.manifests import NamespaceManifests, read_device, read_workload

@@ -21,8 +21,8 @@ from dsf.agent.score.expiry import validity
 from dsf.agent.score.result_rules import assemble, conversion_settings, judge
 from dsf.api.crd.dynamic_scorer import DEFAULT_FORMAT
 from dsf.api.crd.scorer_source import DEFAULT_SOURCE_PATH, SOURCE_LABEL
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary, SummarySource
+from dsf.api.untrusted_text import InvalidInput
 from dsf.kube.clock import utc_now
 from dsf.runtime.endpoints import serving
 from dsf.scorer_kit.prometheus_replay import PausedReplay, Recording

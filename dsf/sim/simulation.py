@@ -16,8 +16,7 @@ from dsf.kube import kinds
 from dsf.kube.apply import apply
 from dsf.kube.changes import Change, diff
 from dsf.kube.errors import NotFound
-from dsf.kube.port import Kube, Object
-from dsf.kube.reads import find_object
+from dsf.kube.port import Kube, Object, find_object
 from dsf.sim.controllers import (
     manifest_work_replica_set,
     mig_manager,

@@ -12,20 +12,25 @@ from typing import Annotated
 
 from pydantic import Field, field_serializer
 
-from dsf.api.plural import counted, joined
 from dsf.api.times import rfc3339, shown_duration
-from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, quoted
+from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, counted, listed, quoted
 from mcp_server.results.tool_result import Omitted, bare_name
-from optimizer.follow.overview.capacity import FleetCapacity, ResourceCapacity, shown_amount
-from optimizer.follow.overview.findings import FleetFinding
+from optimizer.follow.overview.capacity import (
+    ClusterCapacity,
+    FleetCapacity,
+    ResourceCapacity,
+    shown_amount,
+)
+from optimizer.follow.overview.findings.finding import FleetFinding
 from optimizer.follow.overview.fleet_overview import (
     ClusterOverview,
     FleetOverview,
     WorkloadDescription,
+    WorkloadOverview,
 )
-from optimizer.follow.overview.score_overview import ScoreOverview, ScorerOverview
+from optimizer.follow.overview.score_overview import ScoreAge, ScoreOverview, ScorerOverview
 from optimizer.plan.text.approval_questions import first_lines
-from optimizer.wire.base import ResultPart
+from optimizer.wire.base import Name, ResultPart
 from optimizer.wire.result import ScoreObject
 
 _BRIEF = 120
@@ -83,6 +88,9 @@ class DiagnosisView(ResultPart):
     """What is broken, in the order from scorer to landed workload, and how much was looked at."""
 
     findings: tuple[FleetFinding, ...]
+    names: Annotated[
+        tuple[Name, ...], Field(description="Objects and clusters that findings do not name.")
+    ] = ()
     total: int
     omitted: Omitted = Field(default_factory=dict)
     checked: dict[str, int]
@@ -105,8 +113,11 @@ def _rows(score: ScoreObject) -> Iterator[ScoreObject]:
         yield score.model_copy(update={"scores": tuple(entries[at : at + 1])})
 
 
-def overview_text(view: FleetOverview, now: datetime) -> str:
-    """Return the counts, what is free, each workload's state, scores, and findings."""
+def overview_text(view: FleetOverview, now: datetime, *, cut: bool = False) -> str:
+    """Return the counts, what is free, each workload's state, scores, and findings.
+
+    `cut`: as of `diagnosis_text`.
+    """
     head = (
         f"Namespace {UntrustedName(view.namespace)}: {view.ready_clusters} of"
         f" {counted(view.total_clusters, 'cluster')} ready, {view.placed_workloads} of"
@@ -115,15 +126,14 @@ def overview_text(view: FleetOverview, now: datetime) -> str:
     )
     lines = [
         f"{head} {_DATA}",
-        *([f"Clusters: {joined(map(_cluster, view.clusters), _LINES)}."] if view.clusters else []),
-        *_capacity_lines(view.capacity, now),
+        *([f"Clusters: {', '.join(map(_cluster, view.clusters))}."] if view.clusters else []),
+        *_capacity_lines(view.capacity),
+        *(_cluster_capacity(item, now) for item in view.capacities),
         *_stalest(view.scores, now),
         *map(_ranked, view.scores),
-        *(
-            f"{UntrustedName(item.name)}: {_places(item.places) or 'not placed'}"
-            for item in view.workloads
-        ),
+        *_workload_lines(view.workloads),
         *(finding_line(item, _BRIEF) for item in view.findings),
+        *([_ALL_NAMES] if cut and view.findings else []),
         *(f"Kept: {quoted(item, MESSAGE_LIMIT)}" for item in view.constraints),
     ]
     return "\n".join(lines)
@@ -133,42 +143,48 @@ def _cluster(item: ClusterOverview) -> str:
     return bare_name(item.name) + ("" if item.state == "Ready" else f" ({bare_name(item.state)})")
 
 
-def _capacity_lines(fleet: FleetCapacity, now: datetime) -> Iterator[str]:
-    """Yield a line for each resource of the fleet, then one for each cluster."""
+def _capacity_lines(fleet: FleetCapacity) -> Iterator[str]:
+    """Yield a line for each resource of the fleet."""
     if not (fleet.current or fleet.expired):
         return
     yield (
-        f"Capacity of {counted(fleet.current, 'cluster')}. Reserved: Pods request it; idle:"
-        " device hours a day."
+        f"Capacity of {counted(fleet.current, 'cluster')}. Reserved: Pods request it, ours those of"
+        " ManifestWorks; idle: reserved but not used, on average of the last day, and in device"
+        " hours a day; closed: more, on nodes that are cordoned or not ready."
     )
     if fleet.not_counted:
         yield f"Not in these sums: {quoted(fleet.not_counted, MESSAGE_LIMIT)}"
     for item in fleet.resources:
-        yield _room(item) + (f" ({bare_name(item.largest_on)})" if item.largest_on else "")
+        yield _room(item, f" ({bare_name(item.largest_on)})" if item.largest_on else "")
     if fleet.omitted:
-        yield f"and {counted(fleet.omitted, 'more resource', 'more resources')} of the fleet"
-    for cluster in fleet.clusters:
-        rooms = joined(map(_room, cluster.resources), _LINES, separator="; ")
-        seen = f" (seen {_ago(cluster.observed, now)})" if cluster.observed else ""
-        yield f"{bare_name(cluster.cluster)}: {rooms}{seen}"
+        more = counted(fleet.omitted, "more resource", "more resources")
+        yield f"and {more} of the fleet: `dsf status` lists all"
+
+
+def _cluster_capacity(item: ClusterCapacity, now: datetime) -> str:
+    seen = f" ({_ago(item.observed, now)})" if item.observed else ""
+    return f"{bare_name(item.cluster)}{seen}: {'; '.join(map(_room, item.resources))}"
 
 
 def _ago(then: datetime, now: datetime) -> str:
     return f"{shown_duration(max(0.0, (now - then).total_seconds()))} ago"
 
 
-def _room(item: ResourceCapacity) -> str:
+def _room(item: ResourceCapacity, on: str = "") -> str:
     def shown(amount: float) -> str:
         return shown_amount(item.resource, amount)
 
     model = f" {bare_name(item.model)}" if item.model else ""
-    idle = "" if item.idle is None else f", idle {item.idle:g}"
-    others = f", {shown(item.others)} others" if item.others else ""
-    return (
-        f"{bare_name(item.resource)}{model}: {shown(item.free)} of {shown(item.capacity)} free,"
-        f" reserved {shown(item.ours)} ours{others}{idle};"
-        f" most on one node {shown(item.largest_free)}"
-    )
+    told = f"{bare_name(item.resource)}{model}: {shown(item.free)} of {shown(item.capacity)} free"
+    if item.reserved:
+        told += f", reserved {shown(item.ours)} ours"
+        told += f", {shown(item.others)} others" if item.others else ""
+    if item.reserved and item.idle is not None:
+        mean = f"{item.idle / 24:.3g} of the {shown(item.reserved)}"
+        told += f", {mean} idle ({item.idle:g} h a day)"
+    if item.free:
+        told += f"; most on one node {shown(item.largest_free)}{on}"
+    return told + (f"; {shown(item.unavailable)} closed" if item.unavailable else "")
 
 
 def scores_text(view: ScoresView, now: datetime) -> str:
@@ -177,16 +193,30 @@ def scores_text(view: ScoresView, now: datetime) -> str:
     if view.newest:
         lines.append(f"The newest entry there was published {_ago(view.newest, now)}.")
     lines += [_score_line(item, now) for item in view.entries]
+    if any(len((*item.best, *item.worst)) < item.clusters - item.expired for item in view.scores):
+        lines.append("Clusters in between: say top, up to 50, or a cluster.")
     return "\n".join([*(lines or ["There are no scores."]), _DATA])
 
 
 def _stalest(scores: Iterable[ScoreOverview], now: datetime) -> Iterator[str]:
-    """Yield which of several scores is the oldest, and of which cluster."""
-    known = [(item.oldest, item) for item in scores if item.oldest]
-    if len(known) > 1:
-        oldest, score = min(known, key=lambda found: found[0].written)
-        where = f"{UntrustedName(score.name)} of {UntrustedName(oldest.cluster)}"
-        yield f"Stalest score: {where}, published {_ago(oldest.written, now)}."
+    """Yield which of several scores is the oldest, and which of those that have expired."""
+    known = [(item.oldest, item.name) for item in scores if item.oldest]
+    if len(known) <= 1:
+        return
+    oldest = min(known, key=_written)
+    yield f"Stalest score: {_dated(*oldest, now)}{', expired' if oldest[0].expired else ''}."
+    expired = [(item.oldest_expired, item.name) for item in scores if item.oldest_expired]
+    if expired and not oldest[0].expired:
+        yield f"Stalest that has expired: {_dated(*min(expired, key=_written), now)}."
+
+
+def _written(found: tuple[ScoreAge, str]) -> datetime:
+    return found[0].written
+
+
+def _dated(age: ScoreAge, score: str, now: datetime) -> str:
+    where = f"{UntrustedName(score)} of {UntrustedName(age.cluster)}"
+    return f"{where}, published {_ago(age.written, now)}"
 
 
 def scorer_text(view: ScorerView, now: datetime) -> str:
@@ -200,14 +230,18 @@ def scorer_text(view: ScorerView, now: datetime) -> str:
             f" ({UntrustedName(scorer.reason)}); it {scorer.reach}."
             f" Score {UntrustedName(scorer.score or 'unknown')}: {quoted(scorer.description)}"
         )
-        lines += _first(
+        failing = (
             f"It fails on {UntrustedName(item.cluster)}: {UntrustedName(item.reason)}:"
             f" {_quoted(item.message)}"
             for item in scorer.failing
         )
+        shows = f": plan_history with objects DynamicScorer {UntrustedName(scorer.name)} has them"
+        lines += first_lines(failing, _LINES, what=shows)
     if view.score is not None:
         lines.append(_ranked(view.score, now))
-    return "\n".join([*lines, *_first(map(finding_line, view.findings)), _DATA])
+    cut = any(item.names_cut for item in view.findings)
+    all_names = [_ALL_NAMES] if cut else []
+    return "\n".join([*lines, *map(finding_line, view.findings), *all_names, _DATA])
 
 
 def workload_text(view: WorkloadDescription) -> str:
@@ -223,34 +257,45 @@ def workload_text(view: WorkloadDescription) -> str:
         f" {_quoted(item.message)}"
         for item in view.places
     ]
-    lines = places or ["It is not placed. Next: plan_placement."]
-    return "\n".join([head, *_first(lines), *_first(map(finding_line, view.findings))])
+    unplaced = "It is not placed." if view.findings else "It is not placed. Next: plan_placement."
+    lines = places or ([] if view.omitted else [unplaced])
+    return "\n".join([head, *lines, *map(finding_line, view.findings)])
 
 
-def diagnosis_text(view: DiagnosisView, name: str) -> str:
-    """Return each finding with its next step, or that nothing was found."""
+_ALL_NAMES = "All objects and clusters of a finding: diagnose with its name."
+
+
+def diagnosis_text(view: DiagnosisView, name: str, *, cut: bool = False) -> str:
+    """Return each finding with its next step; `cut`: whether one names not all that it is about."""
     about = f" about {UntrustedName(name)}" if name else ""
     checked = ", ".join(f"{count} {UntrustedName(what)}" for what, count in view.checked.items())
     found = counted(view.total, "finding") if view.total else "Nothing is broken"
     head = f"{found}{about}. Looked at {checked}."
     pages = dict.fromkeys(PAGES[item.stage] for item in view.findings if item.stage in PAGES)
     read = [f"Reasons: {', '.join(f'docs://{page}' for page in pages)}"] if pages else []
-    return "\n".join([head, *map(finding_line, view.findings), *read])
+    if cut and not name:
+        read.append(_ALL_NAMES)
+    names = [f"They are about {listed(view.names)}."] if view.names else []
+    return "\n".join([head, *map(finding_line, view.findings), *names, *read])
 
 
 def _ranked(score: ScoreOverview, now: datetime | None = None) -> str:
     unit = f" {bare_name(score.unit)}" if score.unit else ""
     better = "lower" if score.direction == "LowerIsBetter" else "higher"
     stated = "" if score.direction else ", as none is stated"
+    entries = max((item.entries for item in score.best), default=0)
+    mean = f"; mean of up to {entries} entries" if entries > 1 else ""
     best = [f"{UntrustedName(item.cluster)} {item.mean:g}{unit}" for item in score.best]
     worst = [f"{UntrustedName(item.cluster)} {item.mean:g}{unit}" for item in score.worst]
     expired = f"; expired on {score.expired}" if score.expired else ""
     ranked = f"best {', '.join(best)}" if best else "no valid score"
     ranked += f"; worst {', '.join(worst)}" if worst else ""
     until = f"; valid until {rfc3339(score.valid_until)}" if score.valid_until else ""
+    lasting = counted(score.lasting, "cluster")
+    until += f", and on {lasting} without end" if until and score.lasting else ""
     published = _published(score, now) if now else ""
     return (
-        f"Score {UntrustedName(score.name)} ({better} is better{stated}) on"
+        f"Score {UntrustedName(score.name)} ({better} is better{stated}{mean}) on"
         f" {counted(score.clusters, 'cluster')}: {ranked}{expired}{until}{published}"
     )
 
@@ -278,14 +323,20 @@ def _quoted(sentence: str) -> str:
     return quoted(sentence, MESSAGE_LIMIT)
 
 
+def _workload_lines(workloads: Sequence[WorkloadOverview]) -> Iterator[str]:
+    """Yield where each workload is, and in one line those that are nowhere."""
+    for item in workloads:
+        if item.places:
+            yield f"{UntrustedName(item.name)}: {_places(item.places)}"
+    nowhere = [item.name for item in workloads if not item.places]
+    if nowhere:
+        yield f"Not placed: {listed(nowhere)}"
+
+
 def _places(places: dict[str, str]) -> str:
     return ", ".join(
         f"{UntrustedName(state)} on {UntrustedName(cluster)}" for cluster, state in places.items()
     )
-
-
-def _first(lines: Iterable[str]) -> list[str]:
-    return first_lines(lines, _LINES)
 
 
 def _score_line(score: ScoreObject, now: datetime) -> str:

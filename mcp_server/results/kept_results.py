@@ -1,65 +1,105 @@
 """The results of the tools about what is kept placed: structured, and in a few lines of text."""
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 from typing import Annotated
 
 from pydantic import Field
 
+from dsf.api.times import read_time
 from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, quoted
 from mcp_server.results.tool_result import Omitted
-from optimizer.plan.text.approval_questions import whose
+from optimizer.follow.optimization.kept_conditions import APPLIED
+from optimizer.plan.text.approval_questions import move_sentence, whose, worst_first
 from optimizer.wire.base import Document, ResultPart
 from optimizer.wire.placement_optimization import KeptOptimization
+from optimizer.wire.request_problem import RequestProblem
+from optimizer.wire.result import OptimizeResult, WorkloadMove
+
+Waiting = OptimizeResult | RequestProblem | None
+"""The plan that waits, or why it can't be shown; None: nobody asked."""
+
+
+OVERDUE_AFTER = timedelta(minutes=2)
+"""How long after the time of the next look its status may tell of the last one: it plans first."""
 
 
 class KeptView(ResultPart):
-    """What is kept placed; conditions and history only of one that was named."""
+    """What is kept placed; conditions, history and moves only of one that was named."""
 
     items: tuple[
         Annotated[Document, Field(description="As GET /placementoptimizations tells them.")], ...
     ]
+    moves: Annotated[
+        tuple[WorkloadMove, ...], Field(description="Of the plan that waits; those that stop first")
+    ] = ()
     omitted: Omitted = Field(default_factory=dict)
 
 
-def kept_view(items: Sequence[KeptOptimization], *, whole: bool = False) -> KeptView:
+def kept_view(
+    items: Sequence[KeptOptimization], waiting: Waiting = None, *, whole: bool = False
+) -> KeptView:
     """Return PlacementOptimizations for a model; `whole`: with conditions and history."""
     own = ("observed_generation", "plan_requested", "recent_changes")
     long = {*own, *(() if whole else ("conditions", "history"))}
     shown = (
         item.model_dump(mode="json", exclude_none=True, exclude={"status": long}) for item in items
     )
-    return KeptView(items=tuple(shown))
+    moves = waiting.moves if isinstance(waiting, OptimizeResult) else ()
+    changed = (item for item in worst_first(moves) if item.action != "stays")
+    return KeptView(items=tuple(shown), moves=tuple(changed))
 
 
-def kept_text(items: Sequence[KeptOptimization]) -> str:
-    """Return for each whether it is fine, why it moves nothing, and the plan that waits."""
-    return "\n".join(" ".join(_sentences(item)) for item in items) or (
+def kept_text(
+    items: Sequence[KeptOptimization],
+    now: datetime,
+    waiting: Waiting = None,
+    moves: Sequence[WorkloadMove] = (),
+) -> str:
+    """Return for each whether it is fine, why it moves nothing, and the plan that waits.
+
+    `moves`: those of the plan that waits, on this page.
+    """
+    told = (" ".join(_sentences(item, now, waiting)) for item in items)
+    return "\n".join([*told, *map(move_sentence, moves)]) or (
         "Nothing is kept placed here: there is no PlacementOptimization, so nothing moves until"
         " somebody plans and applies. Next: plan_placement says what would move now."
     )
 
 
-def _sentences(item: KeptOptimization) -> Iterator[str]:
-    fine, status = "fine" if item.fine else "not fine", item.status
+def _sentences(item: KeptOptimization, now: datetime, waiting: Waiting) -> Iterator[str]:
+    state, status = "fine" if item.fine else "not fine", item.status
+    due = read_time(status.next_look)
+    overdue = due is not None and due + OVERDUE_AFTER < now
+    if overdue:
+        state = (
+            f"overdue: its next look was due at {status.next_look}, so no optimizer seems to keep"
+            " it. Told last"
+        )
     yield (
-        f"{UntrustedName(item.name)}, mode {UntrustedName(item.mode)}, is {fine}:"
+        f"{UntrustedName(item.name)}, mode {UntrustedName(item.mode)}, is {state}:"
         f" {UntrustedName(item.reason)}: {quoted(item.message, MESSAGE_LIMIT)}."
     )
     if not item.wrong.startswith(f"{item.reason}:") and item.wrong:
         yield f"What is not fine: {quoted(item.wrong, MESSAGE_LIMIT)}."
+    applied = next((i for i in status.conditions or () if i.type == APPLIED), None)
+    if status.gain and not item.waiting and applied and applied.message != item.message:
+        yield f"Why it is not taken: {quoted(applied.message, MESSAGE_LIMIT)}."
     for what, told in (
-        ("Gain on offer", status.gain),
-        ("Next look", status.next_look),
+        ("Gain on offer, of all moves together", status.gain),
+        ("Next look, if nothing changes", None if overdue else status.next_look),
         ("Moves left in the budgets", status.moves_left),
         ("Last change", status.last_change),
         ("Rule", item.move_rule or None),
     ):
         if told is not None:
             yield f"{what}: {told}."
-    if item.approved:
-        yield f"Plan {UntrustedName(item.waiting)} was approved, and is applied at the next look."
-    elif item.waiting:
+    if item.waiting and not item.approved:
         yield f"Plan {UntrustedName(item.waiting)} waits for an approval: it {item.effect}."
+        if waiting is None:
+            yield f"kept_placements with name {UntrustedName(item.name)} lists its moves."
+        elif isinstance(waiting, RequestProblem):
+            yield f"Its moves can't be shown: {quoted(waiting.detail, MESSAGE_LIMIT)}."
 
 
 def approval_question(kept: KeptOptimization, hub: str) -> str:

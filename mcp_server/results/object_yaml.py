@@ -1,19 +1,18 @@
 """Objects of the hub as YAML: bounded, without credentials, and what others wrote in quotes."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import yaml
 
-from dsf.api.plural import joined
-from dsf.api.untrusted_text import plain
+from dsf.api.untrusted_text import joined, plain
 from dsf.kube.kinds import PLACEMENT_PLAN, SECRET
 from dsf.kube.port import Object
 from dsf.kube.redaction import REDACTED, redact
 from mcp_server.results.tool_result import bare_name
 
-_CHARACTERS = 4_400
+YAML_CHARACTERS = 4_400
 """Characters of all objects of an answer."""
 
 _NAMED = 8
@@ -50,19 +49,46 @@ _Quoting.add_representer(str, _quoted)
 _Quoting.add_multi_representer(str, _quoted)
 
 
-def objects_yaml(objects: Sequence[Object]) -> str:
-    """Return objects as YAML documents as far as they fit, then the names of the others."""
-    texts, left = list[str](), _CHARACTERS
-    for obj in objects:
-        text = redact(yaml.dump(_shown(obj), Dumper=_Quoting, sort_keys=False, width=10**6))
+def objects_yaml(
+    objects: Sequence[Object], offset: int = 0, most: int = YAML_CHARACTERS, following: str = ""
+) -> str:
+    """Return objects as YAML documents as far as they fit, then how to see the others.
+
+    `offset` skips objects; where there is only one, its lines, of which long ones are in parts.
+    `following`: the call that has the next page of objects that the hub does not have yet.
+    """
+    alone = len(objects) == 1
+    parts = [*_lines(_yaml(objects[0]), most)] if alone else objects
+    texts, left = list[str](), most
+    for part in parts[offset:]:
+        text = part if isinstance(part, str) else _yaml(part)
         if len(text) > left and texts:
             break
         over = len(text) - left
-        texts.append(text[:left] + (f"\n# and {over} more characters\n" if over > 0 else ""))
+        how = f"\n# and {over} more characters of this object: name it alone\n"
+        texts.append(text[:left] + (how if over > 0 else ""))
         left -= len(text)
-    others = [f"{plain(obj['kind'])} {bare_name(obj['metadata']['name'])}" for obj in objects]
-    rest = joined(others[len(texts) : len(texts) + _NAMED], _NAMED, of=len(others) - len(texts))
-    return "---\n".join(texts) + (f"# Left out, name one: {rest}\n" if rest else "")
+    if not texts:
+        return "# offset: there is nothing left to show from there\n"
+    end = offset + len(texts)
+    rest = f"{len(parts) - end} more lines"
+    if not alone:
+        names = [f"{plain(obj['kind'])} {bare_name(obj['metadata']['name'])}" for obj in objects]
+        rest = "" if following else "name one: "
+        rest += joined(names[end : end + _NAMED], _NAMED, of=len(names) - end)
+    more = f"# Left out, {rest}. Next page: {following}offset {end}.\n" if end < len(parts) else ""
+    shown = ("" if alone else "---\n").join(texts)
+    return shown + (more if shown.endswith("\n") else f"\n{more}")
+
+
+def _lines(text: str, most: int) -> Iterator[str]:
+    """Yield the lines of a text, one that is longer than `most` in parts."""
+    for line in text.splitlines(keepends=True):
+        yield from (line[at : at + most] for at in range(0, len(line), most))
+
+
+def _yaml(obj: Object) -> str:
+    return redact(yaml.dump(_shown(obj), Dumper=_Quoting, sort_keys=False, width=10**6))
 
 
 def _shown(obj: Object) -> Object:

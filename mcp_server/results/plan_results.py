@@ -3,19 +3,25 @@
 A plan is listed by workload. Texts quote the words that others wrote.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Annotated
 
 from pydantic import Field
 
-from dsf.api.plural import counted
-from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, quoted
+from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, counted, listed, quoted
 from mcp_server.results.fleet_results import finding_line
-from mcp_server.results.tool_result import LIST_LIMIT, Omitted, bounded, cleaned_texts, cut_lists
+from mcp_server.results.tool_result import (
+    LIST_LIMIT,
+    Omitted,
+    bounded,
+    cleaned_texts,
+    cut_lists,
+    next_page,
+)
 from mcp_server.results.write_results import AppliedView
-from optimizer.domain.issue import Issue
+from optimizer.domain.issue import Issue, TakenIssue
 from optimizer.domain.solution import STATUS_MEANING, Status
-from optimizer.follow.overview.findings import status_findings
+from optimizer.follow.overview.findings.workload_findings import status_findings
 from optimizer.follow.overview.placement_answer import PlacementAnswer, answer_lines
 from optimizer.follow.placement_status.landing_report import placed_sentence
 from optimizer.follow.record.plan_history import (
@@ -24,12 +30,14 @@ from optimizer.follow.record.plan_history import (
     in_force,
     in_force_text,
 )
+from optimizer.follow.record.plan_views import DIGEST_SHOWN
 from optimizer.follow.rollout.text import rollout_headline
 from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
 from optimizer.plan.text.approval_questions import (
     ISSUES_SHOWN,
     first_lines,
+    inversions,
     issue_lines,
     losses,
     moves,
@@ -42,7 +50,7 @@ from optimizer.plan.text.tables import explanation_sentences
 from optimizer.plan.uncovered_others import as_result
 from optimizer.plan.workload_moves import score_totals
 from optimizer.wire.base import Name, ResultPart, Sentence
-from optimizer.wire.explanation import ParetoPoint
+from optimizer.wire.explanation import Explanation, ParetoPoint
 from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.result import EnforcementChange, PlannedChange, WorkloadMove
 from optimizer.wire.rollout import RolloutStatus, StepActions, UncoveredOthers
@@ -52,9 +60,6 @@ _LINES = 12
 
 MOVES_SHOWN = 10
 """Workloads of one plan in a result, those that change first: it has at most 6,000 characters."""
-
-POINTS_SHOWN = 6
-"""Points of a Pareto set in a result."""
 
 
 class PlanView(ResultPart):
@@ -144,30 +149,33 @@ class FollowView(ResultPart):
 
 
 def plan_view(
-    plan: Plan, *, applicable: bool, objects: bool, objective: ObjectiveInForce | None = None
+    plan: Plan,
+    *,
+    applicable: bool,
+    objects: bool,
+    objective: ObjectiveInForce | None = None,
+    whole: bool = False,
 ) -> PlanView:
-    """Return a plan for a model; unchanged workloads come last and are left out first."""
-    return bounded(
-        PlanView(
-            digest=plan.digest,
-            applicable=applicable,
-            status=plan.solution.status,
-            objective_value=plan.solution.objective_value,
-            bound=plan.solution.bound,
-            totals=score_totals(plan.moves),
-            moves=tuple(worst_first(plan.moves)),
-            enforcement_changes=plan.enforcement_changes,
-            uncovers_others=as_result(plan.uncovers),
-            steps=plan.rollout.actions if plan.rollout else (),
-            issues=plan.issues,
-            objective_from=objective,
-            writes=writes_by_action(plan),
-            objects=tuple(map(describe, plan.changes)) if objects else None,
-        ),
-        MOVES_SHOWN,
-        issues=ISSUES_SHOWN,
-        objects=LIST_LIMIT,
+    """Return a plan for a model; unless `whole`, unchanged workloads are left out first."""
+    view = PlanView(
+        digest=plan.digest,
+        applicable=applicable,
+        status=plan.solution.status,
+        objective_value=plan.solution.objective_value,
+        bound=plan.solution.bound,
+        totals=score_totals(plan.moves),
+        moves=tuple(worst_first(plan.moves)),
+        enforcement_changes=plan.enforcement_changes,
+        uncovers_others=as_result(plan.uncovers),
+        steps=plan.rollout.actions if plan.rollout else (),
+        issues=plan.issues,
+        objective_from=objective,
+        writes=writes_by_action(plan),
+        objects=tuple(map(describe, plan.changes)) if objects else None,
     )
+    if whole:
+        return view
+    return bounded(view, MOVES_SHOWN, issues=ISSUES_SHOWN, objects=LIST_LIMIT)
 
 
 def compared_plan(objective: str, plan: Plan) -> ComparedPlan:
@@ -193,7 +201,10 @@ def compared_plan(objective: str, plan: Plan) -> ComparedPlan:
 
 
 def follow_view(
-    status: PlacementStatus, rollout: RolloutStatus | None, history: PlanHistory = ()
+    status: PlacementStatus,
+    rollout: RolloutStatus | None,
+    history: PlanHistory = (),
+    offset: int = 0,
 ) -> FollowView:
     """Return how far the plan in force is; what has not landed comes first.
 
@@ -202,7 +213,7 @@ def follow_view(
     current = in_force(history)
     workloads = tuple(sorted(status.workloads, key=lambda item: item.state == "Landed"))
     ordered = status.model_copy(update={"workloads": workloads})
-    shown, omitted = cut_lists(ordered, _LINES, unbound_policies=0)
+    shown, omitted = cut_lists(ordered, _LINES, offset)
     return cleaned_texts(
         FollowView(
             status=shown,
@@ -219,20 +230,51 @@ def follow_view(
 def plan_text(plan: Plan, view: PlanView, *, read_only: bool) -> str:
     """Return the verdict, what becomes of each workload, and how to apply the plan."""
     totals = _totals(view.totals)
-    stays = sum(item.action == "stays" for item in plan.moves)
+    stays = sum(item.action == "stays" and not item.why for item in plan.moves)
     computed = explanation_sentences(plan.explanation) if plan.explanation else ()
     lines = [
         *([view.objective_from.message] if view.objective_from else []),
+        *inversions(plan.request),
         *losses(plan),
         f"{verdict(plan)}{f' Totals: {totals}.' if totals else ''}",
         *moves(plan),
         *([f"{counted(stays, 'workload')} unchanged."] if stays else []),
         *policy_changes(plan),
         *issue_lines(plan),
-        *_first(f"Computed: {quoted(line, MESSAGE_LIMIT)}" for line in computed),
+        *first_lines(
+            (f"Computed: {quoted(line, MESSAGE_LIMIT)}" for line in computed),
+            _LINES,
+            what=": explain_placement says it of a workload",
+        ),
+        *_without_place(plan, applicable=view.applicable),
+        *(
+            [f"All of it: plan_history with plan {view.digest[:DIGEST_SHOWN]}."]
+            if view.omitted
+            else []
+        ),
+        *(
+            ["The drain holds for this plan only; keep_constraints keeps it for later ones."]
+            if not read_only and any(item.drain for item in plan.request.clusters)
+            else []
+        ),
         next_step(view, read_only=read_only),
     ]
     return "\n".join(lines).strip()
+
+
+def _without_place(plan: Plan, *, applicable: bool) -> Iterator[str]:
+    """Yield what to call for workloads without a place, where the plan does not say it itself."""
+    if not plan.unplaced:
+        return
+    if plan.explanation is None or not plan.explanation.unplaced:
+        # explain_placement does not know what was pretended.
+        how = f"explain_placement with digest {UntrustedName(plan.digest[:DIGEST_SHOWN])}"
+        if not applicable:
+            how = "plan_placement with request.explain true"
+        yield f"Next: {how} says which limits leave no place."
+    owners = (item.owner for item in plan.issues if isinstance(item, TakenIssue))
+    if plan.request.owner.without_prune in owners:
+        yield "What is not planned keeps places and policies. Name it in workloads to plan it too."
 
 
 def next_step(view: PlanView, *, read_only: bool) -> str:
@@ -252,37 +294,70 @@ def next_step(view: PlanView, *, read_only: bool) -> str:
     )
 
 
-def explanation_text(view: PlacementAnswer) -> str:
-    """Return the answer first, then what would change it."""
+def explanation_text(
+    view: PlacementAnswer, *, outside: str = "", clusters: Collection[str] = ()
+) -> str:
+    """Return the answer first, then what would change it.
+
+    `outside`: the cluster of the question, if it is none of the `clusters` of the request.
+    """
     lines = answer_lines(view, lambda sentence: quoted(sentence, MESSAGE_LIMIT))
-    return "\n".join([*_first(lines), "Next: plan_placement with what_if tries a change."])
+    how = "what_if tries a change"
+    if outside:
+        request = f"the request has {listed(sorted(clusters), _LINES)}"
+        how = f"clusters that name {UntrustedName(outside)} too; {request}"
+    return "\n".join([*lines, f"Next: plan_placement with {how}."])
 
 
-def comparison_text(view: ComparisonView, *, applicable: bool, failures: Sequence[str] = ()) -> str:
+def comparison_text(
+    view: ComparisonView,
+    *,
+    applicable: bool,
+    failures: Sequence[str] = (),
+    inverted: Sequence[str] = (),
+    known: str = "",
+) -> str:
     """Return a line for each plan, then the trade-offs; and what to call if they can be applied.
 
-    `failures`: why a plan may not be the best, or trade-offs are missing.
+    `failures`: why a plan may not be the best, or trade-offs are missing. `inverted`: of which
+    scores lower values are better. `known`: whether there are more trade-offs.
     """
-    lines = [
+    lines = [*inverted]
+    lines += [
         f"{quoted(item.objective)}: {_totals(item.totals)}; {item.moved} moved,"
         f" {item.uncovered} uncovered, {item.unplaced} unplaced,"
         f" {counted(item.changed_clusters, 'cluster')} divided anew; {item.status}, digest"
         f" {UntrustedName(item.digest)}"
         for item in view.plans
     ]
-    points = len(view.trade_offs) + view.omitted.get("trade_offs", 0)
-    sentences = (f"Trade-off: {_totals(item.values)}" for item in view.trade_offs)
     lines += [quoted(text, MESSAGE_LIMIT) for text in failures]
-    lines += first_lines(sentences, POINTS_SHOWN, of=points, what=" trade-offs")
-    if view.complete:
-        lines.append("No other trade-off exists.")
+    lines += [f"Trade-off: {_totals(item.values)}" for item in view.trade_offs]
+    lines += [known] if known else []
     if applicable:
         lines.append("Next: show the user one, and call apply_plan with its digest.")
     return "\n".join(lines)
 
 
-def follow_text(view: FollowView, optimization: str) -> str:
-    """Return how far the rollout and each placement of an optimization are."""
+def trade_offs_known(plan: Plan) -> str:
+    """Return whether there are more trade-offs than the Pareto set of a plan, in a sentence."""
+    if not plan.request.pareto:
+        return "One score has no trade-offs."
+    told = plan.explanation or Explanation()
+    if told.pareto is None:
+        why = "" if plan.failures else "; ".join(told.not_computed)
+        return f"Trade-offs were not computed{f': {quoted(why, MESSAGE_LIMIT)}' if why else ''}."
+    if told.pareto.complete:
+        return "No other trade-off exists."
+    return f"More trade-offs may exist: {quoted(told.pareto.message, MESSAGE_LIMIT)}."
+
+
+def follow_text(
+    view: FollowView, optimization: str, offset: int = 0, others: Sequence[str] = ()
+) -> str:
+    """Return how far the rollout and each placement on a page are.
+
+    `others`: the other optimizations with plans, which are named if nothing is placed for this one.
+    """
     lines = []
     if view.rollout is not None:
         lines = [quoted(rollout_headline(view.rollout), MESSAGE_LIMIT)]
@@ -292,19 +367,17 @@ def follow_text(view: FollowView, optimization: str) -> str:
         ]
     namespace = view.status.namespace
     lines.append(placed_sentence(namespace, optimization, view.landed, view.placed))
+    if others and not view.placed:
+        lines.append(f"Other optimizations there have plans: {listed(others, _LINES)}.")
     if view.in_force:
         lines.append(f"In force: {quoted(view.in_force, MESSAGE_LIMIT)}.")
-    waiting = view.placed - view.landed
-    drift = len(view.status.drift) + view.omitted.get("drift", 0)
-    lines += _first(map(finding_line, status_findings(view.status)), waiting + drift)
-    if waiting or drift:
+    lines += map(finding_line, status_findings(view.status))
+    if view.placed > view.landed or view.status.drift:
         lines.append("Next: diagnose says what to do; call follow_rollout again later.")
-    return "\n".join(lines)
+    if offset and view.status.unbound_policies:
+        lines.append(f"Policies that no binding names: {listed(view.status.unbound_policies)}.")
+    return "\n".join(lines) + next_page(view, offset + _LINES)
 
 
 def _totals(totals: Mapping[str, float]) -> str:
     return ", ".join(f"{UntrustedName(name)} {value:g}" for name, value in totals.items())
-
-
-def _first(lines: Iterable[str], of: int = 0) -> list[str]:
-    return first_lines(lines, _LINES, of=of)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Annotated, Any, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from dsf.api.untrusted_text import (
     MESSAGE_LIMIT,
@@ -20,6 +20,8 @@ from dsf.api.untrusted_text import (
     quoted,
 )
 from optimizer.domain.issue import Issue
+from optimizer.follow.overview.constraints.constraint_fields import Constraints
+from optimizer.follow.overview.what_if import WhatIf
 from optimizer.plan.text.approval_questions import first_lines
 from optimizer.wire.base import ResultPart
 from optimizer.wire.request_problem import (
@@ -27,6 +29,7 @@ from optimizer.wire.request_problem import (
     UNPROCESSABLE,
     RequestProblem,
     field_problems,
+    known_fields,
 )
 
 LIST_LIMIT = 100
@@ -38,11 +41,22 @@ ANSWER_CHARACTERS = 5_900
 With the age of what was read, which is added to each answer, these are at most 6,000.
 """
 
+PAGE_CHARACTERS = 5_600
+"""Characters of an answer whose further lists are on further pages."""
+
 LEAST_CHARACTERS = 1_000
 """Characters that the JSON has beside a text that is longer than an answer: one that was asked."""
 
 _ARGUMENTS = {"body": "arguments"}
 """Fields that have another name in a tool than in the HTTP API."""
+
+
+class _Objects(BaseModel):
+    """The arguments that are objects."""
+
+    what_if: WhatIf
+    remember: Constraints
+
 
 Part = TypeVar("Part", bound=ResultPart)
 
@@ -101,15 +115,17 @@ def structured(part: ResultPart, *, brief: bool = False) -> dict[str, Any]:
     }
 
 
-def fitted(content: dict[str, Any], text: str) -> dict[str, Any]:
+def fitted(content: dict[str, Any], text: str, answer: int) -> dict[str, Any]:
     """Return the JSON of a result, its longest lists cut until it fits an answer with the text.
 
-    What goes is counted in `omitted`, by the path of its list.
+    `answer`: the characters of both. What goes is counted in `omitted`, by the path of its list.
     """
-    most = max(LEAST_CHARACTERS, ANSWER_CHARACTERS - len(text))
+    most = max(LEAST_CHARACTERS, answer - len(text))
     left = Counter[str](content.get("omitted"))
-    while _size({**content, "omitted": left}) > most:
-        path, items = max(_lists(content), key=lambda found: _size(found[1]), default=("", []))
+    while json_characters({**content, "omitted": left}) > most:
+        path, items = max(
+            _lists(content), key=lambda found: json_characters(found[1]), default=("", [])
+        )
         if not items:
             break
         items.pop()
@@ -126,8 +142,9 @@ def _lists(value: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, li
             yield f"{within}{name}", inner
 
 
-def _size(value: Any) -> int:
-    return len(json.dumps(value, separators=(",", ":"), ensure_ascii=False))
+def json_characters(value: Any) -> int:
+    """Return how long a value is as JSON with spaces, in which many hosts show it to a model."""
+    return len(json.dumps(value, ensure_ascii=False))
 
 
 def _untrusted_fields(value: object, field: str) -> Iterator[str]:
@@ -172,7 +189,8 @@ def refusal(problem: RequestProblem) -> str:
 
 def wrong_arguments(error: ValidationError) -> str:
     """Return one line for each wrong argument."""
-    problems = field_problems(error.errors(include_url=False, include_input=False), REQUEST_FIELDS)
+    found = error.errors(include_url=False, include_input=False)
+    problems = field_problems(found, {**REQUEST_FIELDS, **known_fields(_Objects)})
     lines = [f"{_ARGUMENTS.get(item.field, item.field)}: {item.message}" for item in problems]
     return "\n".join(map(cleaned, first_lines(lines, LIST_LIMIT, what=" wrong arguments")))
 

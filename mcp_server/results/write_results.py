@@ -8,8 +8,15 @@ from typing import Annotated
 
 from pydantic import Field
 
-from dsf.api.plural import counted, joined
-from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, quoted, quoted_name
+from dsf.api.untrusted_text import (
+    MESSAGE_LIMIT,
+    UntrustedName,
+    counted,
+    joined,
+    listed,
+    quoted,
+    quoted_name,
+)
 from mcp_server.results.tool_result import LIST_LIMIT, Omitted, bounded
 from optimizer.follow.overview.constraints.constraint_fields import (
     ConstraintList,
@@ -21,6 +28,7 @@ from optimizer.plan.generated_objects import describe
 from optimizer.plan.text.approval_questions import first_lines, whose
 from optimizer.service.plan_writer import PlannedReset
 from optimizer.wire.base import Name, ResultPart, Sentence
+from optimizer.wire.placement_optimization import KeptList
 from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.result import (
     Applied,
@@ -97,18 +105,16 @@ def reset_view(namespace: str, result: ResetResult) -> ResetView:
 
 
 def planned_reset_view(planned: PlannedReset) -> ResetView:
-    """Return what a reset would delete, empty and stop."""
+    """Return all that a reset would delete, empty and stop."""
     writes, outcome = tuple(map(describe, planned.writes)), planned.outcome
-    return bounded(
-        ResetView(
-            namespace=planned.namespace,
-            digest=planned.digest,
-            goes=tuple(ObjectRef(**dict(i)) for i in writes if i.action == "delete"),
-            empties=tuple(ObjectRef(**dict(i)) for i in writes if i.action != "delete"),
-            running=outcome.running,
-            stopping=outcome.stopping,
-            uncovers_others=outcome.uncovers_others,
-        )
+    return ResetView(
+        namespace=planned.namespace,
+        digest=planned.digest,
+        goes=tuple(ObjectRef(**dict(i)) for i in writes if i.action == "delete"),
+        empties=tuple(ObjectRef(**dict(i)) for i in writes if i.action != "delete"),
+        running=outcome.running,
+        stopping=outcome.stopping,
+        uncovers_others=outcome.uncovers_others,
     )
 
 
@@ -137,47 +143,69 @@ def applied_text(view: AppliedView) -> str:
     return "\n".join([head, *_failures(view.failed, view.omitted)])
 
 
-def reset_text(view: ResetView) -> str:
-    """Return which objects were deleted, and which could not be."""
+def may_move_back(keepers: Sequence[str]) -> str:
+    """Return a line that keepers may undo a plan, and how it lasts; empty without keepers."""
+    names = listed(keepers, _NAMED)
+    return names and (
+        f"\nPlacementOptimization {names} plans again at its next look, and may move this back:"
+        " keep_constraints keeps a pin, or a drain, for its plans too; all of it lasts while the"
+        " PlacementOptimization is suspended."
+    )
+
+
+def _places_again(keepers: Sequence[str]) -> Iterator[str]:
+    """Yield that PlacementOptimizations which apply plans by themselves undo a reset."""
+    if keepers:
+        yield (
+            f"PlacementOptimization {listed(keepers, _NAMED)} places again at its next look, unless"
+            " it is suspended or deleted first."
+        )
+
+
+def reset_text(view: ResetView, keepers: Sequence[str] = ()) -> str:
+    """Return which objects were deleted, which could not be, and what keepers do then."""
     done = len(view.deleted) + view.omitted.get("deleted", 0)
     head = (
         f"Deleted {counted(done, 'generated object')} of namespace {UntrustedName(view.namespace)}."
     )
     names = joined(map(_ref, view.deleted), LIST_LIMIT, of=done)
     lines = [head, *([names] if names else []), *_effects(view, UntrustedName)]
+    lines += _places_again(keepers)
     return "\n".join([*lines, *_failures(view.failed, view.omitted)])
 
 
-def _effects(view: ResetView, shown: Callable[[str], str]) -> Iterator[str]:
+def _effects(view: ResetView, shown: Callable[[str], str], most: int = _NAMED) -> Iterator[str]:
     """Yield what a reset does to what runs."""
+
+    def places(name: str) -> str:
+        found: Sequence[WorkloadClusters] = getattr(view, name)
+        named = (f"{shown(i.workload)} on {joined(map(shown, i.clusters), _NAMED)}" for i in found)
+        return joined(named, most, separator="; ", of=_number(view, name))
+
     if view.running:
         yield (
-            f"These go on running: {_places(view.running, view.omitted.get('running', 0), shown)};"
+            f"These go on running: {places('running')};"
             " seldom OCM stops one even so. A reset with stop_workloads stops them all."
         )
     if view.stopping:
-        yield f"OCM stops: {_places(view.stopping, view.omitted.get('stopping', 0), shown)}."
+        yield f"OCM stops: {places('stopping')}."
     others = (
         f"Others: {counted(item.count, 'workload')} on {shown(item.cluster)} lose the claim,"
         " because its last policy goes."
         for item in view.uncovers_others
     )
-    yield from first_lines(others, _NAMED, what=" clusters with workloads of others")
-
-
-def _places(found: Sequence[WorkloadClusters], left_out: int, shown: Callable[[str], str]) -> str:
-    places = (f"{shown(i.workload)} on {joined(map(shown, i.clusters), _NAMED)}" for i in found)
-    return joined(places, _NAMED, separator="; ", of=len(found) + left_out)
+    yield from first_lines(others, most, what=" clusters with workloads of others")
 
 
 def planned_reset_text(
-    view: ResetView, status: PlacementStatus, optimization: str | None, left_empty: int = 0
+    page: ResetView,
+    whole: ResetView,
+    status: PlacementStatus,
+    planned: PlannedReset,
+    keepers: Sequence[str] = (),
 ) -> str:
-    """Return what a reset would stop, delete and empty, and how to go on.
-
-    `optimization`: the only one whose objects go. `left_empty`: how many generated Placements
-    select nothing already, and stay.
-    """
+    """Return what a reset would stop, delete and empty, names of that on a page, how to go on."""
+    optimization, left_empty, view = planned.optimization, planned.left_empty, whole
     where = f"namespace {UntrustedName(view.namespace)}"
     if not view.goes and not view.empties:
         if not left_empty:
@@ -192,18 +220,22 @@ def planned_reset_text(
     return "\n".join(
         [
             f"Nothing was written. A reset {_amounts(view, 's')}.",
-            *_reset_lines(view, status, UntrustedName, LIST_LIMIT),
+            *_reset_lines(page, status, UntrustedName, LIST_LIMIT),
+            *_places_again(keepers),
             f"To do exactly this, {then} {UntrustedName(view.digest)}",
         ]
     )
 
 
-def reset_question(hub: str, planned: PlannedReset, status: PlacementStatus) -> str:
+def reset_question(
+    hub: str, planned: PlannedReset, status: PlacementStatus, keepers: Sequence[str] = ()
+) -> str:
     """Return the question that a user answers before a reset; it begins with how much stops."""
     view, where = planned_reset_view(planned), whose(hub, planned.namespace, planned.optimization)
     head = f"{_amounts(view).capitalize()} on {where}?"
     lines = _reset_lines(view, status, quoted_name, _NAMED)
-    return "\n".join([head, *lines, f"Digest: {planned.digest}"])
+    again = _places_again(keepers)
+    return "\n".join([head, *lines, *again, f"Digest: {planned.digest}"])
 
 
 def _reset_lines(
@@ -215,7 +247,7 @@ def _reset_lines(
         if names := joined(objects, most, of=_number(view, name)):
             yield f"It {what}: {names}."
     yield from _loses(status, shown)
-    yield from _effects(view, shown)
+    yield from _effects(view, shown, most)
 
 
 def _amounts(view: ResetView, ending: str = "") -> str:
@@ -263,17 +295,37 @@ def constraints_view(told: ConstraintList) -> ConstraintsView:
     return bounded(ConstraintsView(items=told.items, commands=told.commands))
 
 
-def constraints_text(view: ConstraintsView) -> str:
-    """Return what was written, then a line for each constraint."""
+def constraints_text(view: ConstraintsView, kept: KeptList | None) -> str:
+    """Return what was written and what moves then, then a line for each constraint.
+
+    `kept`: what is kept placed in the namespace; None: the caller may not see it.
+    """
     done = "Written" if view.commands else "Nothing had to be written"
-    head = (
-        f"{done}. Each plan keeps what is listed: call plan_placement. What a PlacementOptimization"
-        " keeps placed is planned by itself."
-    )
+    head = f"{done}. Each plan keeps what is listed. {_moves_by_itself(kept)}"
     count = len(view.items) + view.omitted.get("items", 0)
     lines = (f"{quoted(item.message, MESSAGE_LIMIT)} [{item.constraint}]" for item in view.items)
-    shown = first_lines(lines, _NAMED, of=count, what=" constraints")
+    shown = first_lines(lines, _NAMED, of=count, what=" constraints: fleet_overview lists all")
     return "\n".join([head, *(shown or ["No constraint is kept."])])
+
+
+def _moves_by_itself(kept: KeptList | None) -> str:
+    if kept is None:
+        return "What a PlacementOptimization keeps placed moves by itself; else plan_placement."
+    by_mode = {
+        mode: listed([item.name for item in kept.items if item.mode == mode], _NAMED)
+        for mode in ("Apply", "Approve")
+    }
+    says = [f"{by_mode['Apply']} moves what it keeps placed"] if by_mode["Apply"] else []
+    says += [f"{by_mode['Approve']} waits for an approval first"] if by_mode["Approve"] else []
+    if not says:
+        return (
+            "Nothing moves by itself, also when a drain begins: no PlacementOptimization applies"
+            " plans here. Next: plan_placement."
+        )
+    return (
+        f"Also when a drain begins, PlacementOptimization {'; '.join(says)}. What nobody keeps"
+        " placed moves with the next plan: plan_placement."
+    )
 
 
 def constraints_question(told: ConstraintList, hub: str) -> str:

@@ -38,22 +38,32 @@ Namespace = Annotated[NamespaceName, _text("Of policies and workloads.")]
 PlainNamespace = Annotated[NamespaceName, WithJsonSchema(_TEXT)]
 PlannedNamespace = Annotated[NamespaceName, _text("Of policies and workloads; empty: default.")]
 SeenNamespace = Annotated[NamespaceName, _text("Of policies and workloads.", "default")]
-PastPlan = Annotated[SearchedName, _text("Revision or digest; default: the newest.")]
+PastPlan = Annotated[SearchedName, _text("Revision or digest; default: that in force.")]
 ShownObjects = Annotated[
     SearchedName,
-    _text("Objects as YAML: words of kind and name; plan: all of the plan.", "Placement app01"),
+    _text(
+        "Objects as YAML: words of kind and name; plan: all of the plan.",
+        "Placement app01",
+        "NodeInventory worker01",
+    ),
 ]
+AsYaml = Annotated[bool, WithJsonSchema({"type": "boolean", "description": "Also as YAML."})]
 Prove = Annotated[
     bool, WithJsonSchema({"type": "boolean", "description": "Plan again: is it best now?"})
 ]
 Optimization = Annotated[OptimizationName, WithJsonSchema({**_TEXT, "examples": ["default"]})]
+MeantOptimization = Annotated[
+    OptimizationName | None,
+    WithJsonSchema({**_TEXT, "description": "Default: the only one.", "examples": ["default"]}),
+]
+PlainOptimization = Annotated[OptimizationName | None, WithJsonSchema(_TEXT)]
 Score = Annotated[SearchedName, _text("Name or part; empty: all.", "power")]
 Cluster = Annotated[SearchedName, _text("Also list the entries of this cluster.", "worker01")]
 OtherCluster = Annotated[SearchedName, _text("Why not there?", "worker02")]
 Scorer = Annotated[SearchedName, _text("Scorer or score, or a part.", "power")]
 Workload = Annotated[SearchedName, _text("Name or part.", "app01")]
 AnyName = Annotated[SearchedName, _text("Any object, or part; empty: all.", "app01")]
-KeptName = Annotated[OptimizationName, WithJsonSchema({**_TEXT, "examples": ["inference"]})]
+KeptName = Annotated[SearchedName, _text("Name or part.", "inference")]
 Kept = Annotated[SearchedName, _text("Name or part; empty: all.", "inference")]
 Objective = Annotated[
     str,
@@ -96,8 +106,8 @@ Question = Annotated[
         {
             "type": "object",
             "description": "Clusters lost, added (copies, or with other gpus); workloads that don't"
-            " exist (run); scores changed; budget: most of a score's sum; also"
-            " apart, atLeast, atMost.",
+            " exist (run; on whole GPUs unless device or like); new policies; scores changed;"
+            " budget: most of a score's sum; also apart, atLeast, atMost.",
             "examples": [
                 {
                     "lose": ["worker02"],
@@ -110,6 +120,7 @@ Question = Annotated[
                         }
                     ],
                     "run": [{"amount": 4, "like": "app01"}],
+                    "policies": [{"supplies": "gpu/3g.48gb=2"}],
                     "pin": {"app01": "worker03"},
                     "exclude": {"app02": ["worker01"]},
                     "together": [["app01", "app02"]],
@@ -146,7 +157,7 @@ Request = Annotated[
     WithJsonSchema(
         {
             "type": "object",
-            "description": "Fields of POST /optimize, such as gap, limits, mig, missingScore,"
+            "description": "Fields of a request: optimization, gap, limits, mig, missingScore,"
             " rollout, or all.",
             "examples": [{"rollout": "Stepwise"}],
         }
@@ -162,11 +173,11 @@ Top = Annotated[
 ]
 Settings = Annotated[
     dict[Annotated[str, Field(max_length=200)], Annotated[str, Field(max_length=200)]],
-    Field(min_length=1, max_length=5),
+    Field(max_length=5),
     WithJsonSchema(
         {
             "type": "object",
-            "description": "Fields of its spec.",
+            "description": "Fields of its spec; empty: as it was.",
             "examples": [{"hysteresis.leastGainPercent": "5"}],
         }
     ),

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from time import monotonic
 from typing import Any, Protocol, TypeVar
 
 from fastmcp.exceptions import ToolError
@@ -18,9 +19,11 @@ from mcp_server.results import tool_result
 from mcp_server.results.tool_result import (
     ANSWER_CHARACTERS,
     LEAST_CHARACTERS,
+    PAGE_CHARACTERS,
     Part,
     bounded,
     fitted,
+    json_characters,
     next_page,
     structured,
 )
@@ -55,8 +58,10 @@ NEXT_TOOL = {
     "Busy": "call again later",
     "StalePlan": "call plan_placement again",
     "NoRollout": "follow_rollout shows what was placed",
+    "RollbackRefused": "plan_placement makes a new plan",
+    "UnusableRecord": "plan_history lists other plans, plan_placement makes a new one",
     "NoEarlierPlan": "plan_placement makes a new plan",
-    "UnknownPlan": "plan_history lists recorded plans",
+    "UnknownPlan": "plan_history without plan lists recorded ones",
     "NotInForce": "plan_placement makes a new plan, rollback goes back to a recorded one",
     "NoPlacementOptimization": "kept_placements lists them",
     "ContradictoryConstraints": "fleet_overview lists what is remembered",
@@ -73,20 +78,28 @@ async def asked(work: Coroutine[Any, Any, T | RequestProblem]) -> T:
 
     The work is cancelled if the caller leaves.
     """
+    return granted(await answered(work))
+
+
+async def answered(work: Coroutine[Any, Any, T]) -> T:
+    """Return the result of work on the hub, also a refusal; ToolError if the hub can't be read."""
     with hub_errors():
         async with caller_of(http_messages()) as client:
-            return granted(await client.wait(work))
+            return await client.wait(work)
 
 
 async def with_progress(
     work: Coroutine[Any, Any, T], caller: AuthorizedOptimizer, what: str = "Planning"
 ) -> T:
-    """Return the result of work that takes seconds; report each second how far it is."""
-    task = asyncio.ensure_future(work)
+    """Return the result of work that takes seconds; report and log each second how far it is."""
+    task, context, started = asyncio.ensure_future(work), get_context(), monotonic()
     try:
         async for item in progress_of(task, caller.caller, what):
-            await get_context().report_progress(item.seconds, message=item.message)
-        return await task
+            await context.report_progress(item.seconds, message=item.message)
+            await context.debug(item.message)
+        done = await task
+        await context.info(f"{what}: done after {monotonic() - started:.1f} s")
+        return done
     finally:
         task.cancel()
         await asyncio.wait({task})
@@ -127,26 +140,40 @@ def granted(found: T | RequestProblem) -> T:
 
 
 def answer(
-    text: str, view: ResultPart, *, is_error: bool = False, brief: bool = False
+    text: str,
+    view: ResultPart,
+    *,
+    is_error: bool = False,
+    brief: bool = False,
+    most: int = ANSWER_CHARACTERS,
 ) -> ToolResult:
     """Return the result of a tool: a text, and the same as structured content as far as it fits.
 
     `brief`: fields at their default are left out, because an assistant pays for each word.
+    `most`: characters of both.
     """
-    content = fitted(structured(view, brief=brief), text)
+    content = fitted(structured(view, brief=brief), text, most)
     return ToolResult(content=text, structured_content=content, is_error=is_error)
 
 
 def paged(text: Callable[[Part], str], view: Part, most: int, offset: int) -> ToolResult:
-    """Return a page of a view: `most` items of each list, or as many as its text has room for."""
+    """Return a page of a view: `most` items of each list, or as many as an answer has room for."""
     for shown in range(most, 0, -1):
         page = bounded(view, shown, offset)
-        if offset and not any(value for _, value in page if isinstance(value, tuple)):
-            raise refused("offset: there is nothing left to list from there")
+        if offset:
+            refuse_an_empty(page)
         told = text(page) + next_page(page, offset + shown)
-        if len(told) <= ANSWER_CHARACTERS - LEAST_CHARACTERS:
-            break
-    return answer(told, page, brief=True)
+        if len(told) <= PAGE_CHARACTERS - LEAST_CHARACTERS:
+            found = answer(told, page, brief=True, most=PAGE_CHARACTERS)
+            if len(told) + json_characters(found.structured_content) <= PAGE_CHARACTERS:
+                return found
+    return answer(told, page, brief=True, most=PAGE_CHARACTERS)
+
+
+def refuse_an_empty(page: ResultPart) -> None:
+    """Raise ToolError if a page after the first has no item."""
+    if not any(value for _, value in page if isinstance(value, tuple)):
+        raise refused("offset: there is nothing left to list from there")
 
 
 def refused(why: str) -> ToolError:

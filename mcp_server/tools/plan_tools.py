@@ -2,32 +2,42 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 
 from fastmcp.tools.base import ToolResult
 
 from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, quoted
 from mcp_server.results import plan_results
 from mcp_server.results.history_results import (
+    HISTORY_SHOWN,
+    HistoryView,
     generated_objects,
     history_text,
     history_view,
     meant_plan,
+    not_applied_text,
+    not_applied_view,
     now_text,
     objects_text,
     objects_view,
+    planned_yaml,
 )
-from mcp_server.results.plan_results import POINTS_SHOWN, ComparisonView, compared_plan, plan_view
-from mcp_server.results.tool_result import bounded
+from mcp_server.results.plan_results import ComparisonView, compared_plan, plan_view
+from mcp_server.results.tool_result import ANSWER_CHARACTERS, LEAST_CHARACTERS
 from mcp_server.tools.arguments import (
+    AsYaml,
     Clusters,
     Digest,
     Digests,
+    MeantOptimization,
     Namespace,
     Objective,
     Objectives,
-    Optimization,
+    Offset,
     OtherCluster,
     PastPlan,
+    PlainOptimization,
     PlannedNamespace,
     Prove,
     Question,
@@ -40,27 +50,42 @@ from mcp_server.tools.arguments import (
 from mcp_server.tools.hub_calls import (
     CallerRights,
     answer,
+    answered,
     asked,
     granted,
+    paged,
     recorded_plans,
+    recorded_rollouts,
     refused,
     with_progress,
 )
 from optimizer.follow.overview.fleet_facts import FleetFacts
+from optimizer.follow.overview.kept_request import KEEPER_REASONS
 from optimizer.follow.overview.name_search import find_name
 from optimizer.follow.overview.placement_answer import (
     PlacementAnswer,
     explained_request,
+    outside_answer,
     placement_answer,
     request_in_force,
 )
 from optimizer.follow.overview.plan_request import PartialRequest, read_objective
-from optimizer.follow.overview.what_if import PretendedObjects, WhatIf
-from optimizer.operations.access.shown_plans import APPROVAL_SECONDS
-from optimizer.operations.fleet import GENERATED_KINDS, fleet_facts, named_objects
-from optimizer.operations.planning import make_plan, planned_again, question
+from optimizer.follow.overview.question_completion import PlanningQuestion
+from optimizer.follow.overview.what_if import WhatIf
+from optimizer.follow.record.plan_history import history_of, in_force_text
+from optimizer.follow.record.plan_views import DIGEST_SHOWN
+from optimizer.operations.access.shown_plans import APPROVAL_SECONDS, SHORTEST_DIGEST, ShownPlans
+from optimizer.operations.fleet import (
+    GENERATED_KINDS,
+    fleet_facts,
+    named_objects,
+    namespaces_with_workloads,
+)
+from optimizer.operations.kept_placements import list_optimizations
+from optimizer.operations.planning import make_plan, plan_question, planned_again, question
 from optimizer.operations.recorded_plans import list_plans, show_plan
 from optimizer.plan.plan import Plan
+from optimizer.plan.text.approval_questions import inversions
 from optimizer.wire.explanation import ParetoPoint
 from optimizer.wire.plan_record import PlanRecord
 from optimizer.wire.request import OptimizeRequest
@@ -73,6 +98,9 @@ NO_FIX_IN_TIME = (
     f"no change that gives it a place was found in {FIX_SECONDS:g} s; `dsf why` looks on"
 )
 
+HEADS_OF_YAML = 600
+"""Characters of the lines before and after a plan's YAML."""
+
 MAX_PARETO_SCORES = 3
 """Scores of one Pareto set; POST /optimize takes no more."""
 
@@ -83,6 +111,7 @@ class PlanTools:
     def __init__(self, caller: CallerRights, *, read_only: bool) -> None:
         self._caller = caller
         self._read_only = read_only
+        self._pretended = ShownPlans()
 
     async def plan_placement(
         self,
@@ -91,7 +120,7 @@ class PlanTools:
         clusters: Clusters = (),
         workloads: Workloads = (),
         request: Request = {},  # noqa: B006 - never changed
-        objects: bool = False,
+        objects: AsYaml = False,
         *,
         what_if: Question,
     ) -> ToolResult:
@@ -102,11 +131,14 @@ class PlanTools:
         weights = granted(read_objective(objective))
         partial = PartialRequest(weights, clusters, workloads, what_if, request, namespace)
         meant = await asked(question(self._caller(), partial))
-        plan = await self._plan(meant.request, meant.pretended)
+        plan = await self._plan(partial, meant)
         view = plan_view(
             plan, applicable=meant.pretended is None, objects=objects, objective=meant.objective
         )
         text = plan_results.plan_text(plan, view, read_only=self._read_only)
+        if objects:
+            room = ANSWER_CHARACTERS - LEAST_CHARACTERS - len(text) - HEADS_OF_YAML
+            text += f"\n{planned_yaml(plan, most=max(room, LEAST_CHARACTERS))}"
         return answer(text, view)
 
     async def explain_placement(
@@ -116,20 +148,29 @@ class PlanTools:
         digest: Digest = "",
         objective: Objective = "",
         namespace: Namespace = "default",
+        optimization: PlainOptimization = None,
     ) -> ToolResult:
         """Say why a workload is placed where it is, or why not on another cluster.
 
         Explains the plan of the digest, else one for the objective, else the plan in force.
         """
-        if digest and objective:
-            raise refused("objective: the plan of the digest has its own; say one of them")
+        if digest and (objective or optimization):
+            said = "objective" if objective else "optimization"
+            raise refused(f"{said}: the plan of the digest has its own; say one of them")
         facts = await self._facts(namespace)
-        base = await self._request_to_explain(facts, digest, objective, workload)
+        base, whose = await self._request_to_explain(
+            facts, digest, objective, workload, optimization
+        )
         names = [item.name for item in base.target_workloads]
         name = granted(find_name(workload, names, field="workload", what="workload"))
         where = cluster and granted(
             find_name(cluster, facts.hub.clusters, field="cluster", what="managed cluster")
         )
+        if outside := outside_answer(facts, base, name, where, whose):
+            text = plan_results.explanation_text(
+                outside, outside=where, clusters=base.cluster_names
+            )
+            return answer(text, outside)
         told = None if cluster or digest or objective else facts.left_out.get(name)
         record = f"plan {UntrustedName(told.plan)} says why: {told.message}" if told else ""
         what = quoted(record, MESSAGE_LIMIT) if told else "Planning"
@@ -150,6 +191,7 @@ class PlanTools:
         digests: Digests = (),
         trade_offs: bool = False,
         namespace: Namespace = "default",
+        optimization: PlainOptimization = None,
         *,
         what_if: SameQuestion,
     ) -> ToolResult:
@@ -168,11 +210,12 @@ class PlanTools:
             scores = dict.fromkeys(name for weights in wanted.values() for name in weights)
             for said, weights in wanted.items():
                 summed = {name: 0.0 for name in scores if name not in weights}
-                plans[said] = await self._compared(facts, {**weights, **summed}, what_if)
+                asks = _asked_of(facts, {**weights, **summed}, optimization, what_if)
+                plans[said] = await self._compared(facts, asks)
             if trade_offs:
-                plan = await self._compared(
-                    facts, dict.fromkeys([*scores][:MAX_PARETO_SCORES], 1.0), what_if, pareto=True
-                )
+                equal = dict.fromkeys([*scores][:MAX_PARETO_SCORES], 1.0)
+                asks = _asked_of(facts, equal, optimization, what_if)
+                plan = await self._compared(facts, asks, pareto=True)
                 made.append(plan)
                 found = plan.explanation.pareto if plan.explanation else None
                 points = found.points if found else ()
@@ -184,12 +227,25 @@ class PlanTools:
             trade_offs=points,
             complete=complete,
         )
-        view = bounded(view, trade_offs=POINTS_SHOWN)
         applicable = {plan.digest for plan in plans.values()} <= self._applicable()
+        changing = any(plan.changes for plan in plans.values())
         failures = dict.fromkeys(
             text for plan in (*plans.values(), *made) for text in plan.failures
         )
-        text = plan_results.comparison_text(view, applicable=applicable, failures=tuple(failures))
+        kept = dict.fromkeys(
+            item.message
+            for plan in plans.values()
+            for item in plan.issues
+            if item.reason in KEEPER_REASONS
+        )
+        ends = dict.fromkeys(said for plan in plans.values() for said in inversions(plan.request))
+        text = plan_results.comparison_text(
+            view,
+            applicable=applicable and changing,
+            failures=(*failures, *kept),
+            inverted=tuple(ends),
+            known=plan_results.trade_offs_known(made[0]) if made else "",
+        )
         return answer(text, view)
 
     async def plan_history(
@@ -198,34 +254,82 @@ class PlanTools:
         prove: Prove = False,
         objects: ShownObjects = "",
         namespace: Namespace = "default",
-        optimization: Optimization = "default",
+        optimization: MeantOptimization = None,
+        *,
+        offset: Offset,
     ) -> ToolResult:
         """Say who asked for an applied plan, for what, how proven it was, and what it changed."""
         caller = self._caller()
         words = objects.strip()
+        if words and prove:
+            raise refused("prove: objects are shown alone; ask for the proof without objects")
         if words and words != "plan":
             found = await asked(named_objects(caller, words, namespace))
-            return answer(objects_text(found), objects_view(found), brief=True)
+            return answer(objects_text(found, offset), objects_view(found), brief=True)
         plans = (await asked(list_plans(caller, namespace))).items
-        meant = granted(meant_plan(plan, namespace, optimization, plans))
-        record = await asked(show_plan(caller, meant.digest, namespace))
+        elsewhere = () if plans else await answered(namespaces_with_workloads(caller))
+        meant = meant_plan(plan, namespace, optimization, plans, elsewhere)
+        if isinstance(meant, RequestProblem) and (made := self._made_plan(plan)):
+            if words:
+                text = planned_yaml(made, offset)
+                return answer(text, not_applied_view(made), brief=True)
+            listed = partial(not_applied_text, plan=made)
+            return paged(listed, not_applied_view(made), HISTORY_SHOWN, offset)
+        if isinstance(meant, RequestProblem):
+            await self._refuse_a_waiting(plan, namespace, optimization)
+        record = await asked(show_plan(caller, granted(meant).digest, namespace))
         if words:
             there = await asked(named_objects(caller, "", namespace, GENERATED_KINDS))
-            shown, text = generated_objects(record, there)
+            shown, text = generated_objects(record, there, offset)
             return answer(text, objects_view(shown), brief=True)
-        text = history_text(plans, record)
-        if record.intact and record.phase == "Applied":
-            made = await self._planned_again(record) if prove else None
-            text += f"\n{now_text(made)}"
-        return answer(text, history_view(plans, record), brief=True)
+        head = now = ""
+        if not (plan or offset):
+            head = await self._of_a_newer_plan(record, namespace)
+        if record.intact and record.phase == "Applied" and not offset:
+            again = await self._planned_again(record) if prove else None
+            now = f"\n{now_text(again, record.gap)}"
+
+        def told(page: HistoryView) -> str:
+            return head + history_text(page, plans, record, offset) + now
+
+        return paged(told, history_view(plans, record), HISTORY_SHOWN, offset)
+
+    def _made_plan(self, digest: str) -> Plan | None:
+        """Return a plan that was made for the caller, also one that can't be applied."""
+        caller = self._caller()
+        for made in (caller.shown, self._pretended):
+            if plan := made.get(caller.owner, made.in_full(caller.owner, digest)):
+                return plan
+        return None
+
+    async def _of_a_newer_plan(self, told: PlanRecord, namespace: str) -> str:
+        """Return which plan is in force and what became of the newest, unless that is told."""
+        caller = self._caller()
+        history = history_of(await asked(recorded_plans(caller, namespace)), told.optimization)
+        if not history or history[0].name == told.name:
+            return ""
+        rollouts = await asked(recorded_rollouts(caller, namespace))
+        coming = next((item for item in rollouts if item.record == history[0].name), None)
+        return f"In force: {quoted(in_force_text(history, coming), MESSAGE_LIMIT)}.\n"
 
     async def _planned_again(self, record: PlanRecord) -> Plan | RequestProblem:
         caller = self._caller()
+        return await answered(with_progress(planned_again(caller, record), caller))
 
-        async def work() -> tuple[Plan | RequestProblem]:
-            return (await planned_again(caller, record),)  # a refusal is an answer here
+    async def _refuse_a_waiting(self, said: str, namespace: str, optimization: str | None) -> None:
+        """Raise ToolError if a plan that is meant waits for an approval, so that no record has it.
 
-        return (await asked(with_progress(work(), caller)))[0]
+        An empty text means that of the optimization, or without one any.
+        """
+        kept = await answered(list_optimizations(self._caller(), namespace))
+        for item in () if isinstance(kept, RequestProblem) else kept.items:
+            named = said or item.waiting if optimization in (None, item.name) else said
+            if len(named) >= SHORTEST_DIGEST and item.waiting.startswith(named):
+                name = UntrustedName(item.name)
+                raise refused(
+                    f"plan {UntrustedName(item.waiting)} of {name} waits for an approval, so it is"
+                    f" in no record yet: kept_placements with name {name} lists its moves"
+                )
 
     def was_shown(self, digest: str) -> bool:
         """Return whether a plan with this digest was shown to the caller, and not applied since."""
@@ -257,44 +361,67 @@ class PlanTools:
         return set() if self._read_only else {*caller.shown.digests(caller.owner)}
 
     async def _compared(
-        self,
-        facts: FleetFacts,
-        weights: Mapping[str, float],
-        what_if: WhatIf,
-        *,
-        pareto: bool = False,
+        self, facts: FleetFacts, partial: PartialRequest, *, pareto: bool = False
     ) -> Plan:
-        partial = PartialRequest(weights, what_if=what_if, namespace=facts.namespace)
-        made, pretended, _ = await asked(question(self._caller(), partial, facts))
+        meant = await self._meant(facts, partial)
         if not pareto:
-            return await self._plan(made, pretended)
+            return await self._plan(partial, meant)
+        made = meant.request
         if len(made.scored) > 1:
             made = made.model_copy(update={"pareto": tuple(item.key for item in made.scored)})
         # Not kept as shown: only its Pareto set is.
-        return await asked(make_plan(self._caller(), made, pretended=pretended))
+        return await asked(make_plan(self._caller(), made, pretended=meant.pretended))
 
-    async def _plan(
-        self, request: OptimizeRequest, pretended: PretendedObjects | None = None
-    ) -> Plan:
+    async def _meant(
+        self, facts: FleetFacts, partial: PartialRequest, *, explains: bool = False
+    ) -> PlanningQuestion:
+        """Return what a tool asks that has optimization as an argument, and no request."""
+        found = await answered(question(self._caller(), partial, facts, explains=explains))
+        if isinstance(found, RequestProblem):
+            errors = (replace(i, field=i.field.removeprefix("request.")) for i in found.errors)
+            return granted(replace(found, errors=tuple(errors)))
+        return found
+
+    async def _plan(self, partial: PartialRequest, meant: PlanningQuestion) -> Plan:
         """Make a plan and remember that its owner was shown it, unless it can't be applied."""
         caller = self._caller()
-        plan = await asked(with_progress(make_plan(caller, request, pretended=pretended), caller))
-        if pretended is None:
-            caller.shown.add(caller.owner, plan)
+        plan = await asked(with_progress(plan_question(caller, partial, meant), caller))
+        made = caller.shown if meant.pretended is None else self._pretended
+        made.add(caller.owner, plan)
         return plan
 
     async def _request_to_explain(
-        self, facts: FleetFacts, digest: str, objective: str, workload: str
-    ) -> OptimizeRequest:
+        self,
+        facts: FleetFacts,
+        digest: str,
+        objective: str,
+        workload: str,
+        optimization: str | None,
+    ) -> tuple[OptimizeRequest, str]:
+        """Return the request whose plan is explained, and whose it is in words."""
         if digest:
-            return self.shown_plan(digest).request
+            plan = self.shown_plan(digest)
+            return plan.request, f"plan {UntrustedName(plan.digest[:DIGEST_SHOWN])}"
         if not objective:
             records = await asked(recorded_plans(self._caller(), facts.namespace))
-            found = await asyncio.to_thread(request_in_force, records, workload)
+            of = optimization or ""
+            found = await asyncio.to_thread(request_in_force, records, workload, of)
             if found is not None:
-                return granted(found)
-        partial = PartialRequest(granted(read_objective(objective)), namespace=facts.namespace)
-        return (await asked(question(self._caller(), partial, facts))).request
+                return (taken := granted(found)).request, taken.whose
+        asks = _asked_of(facts, granted(read_objective(objective)), optimization)
+        return (await self._meant(facts, asks, explains=True)).request, "this question"
 
     async def _facts(self, namespace: str) -> FleetFacts:
         return await asked(fleet_facts(self._caller(), namespace))
+
+
+def _asked_of(
+    facts: FleetFacts,
+    weights: Mapping[str, float],
+    optimization: str | None,
+    what_if: WhatIf | None = None,
+) -> PartialRequest:
+    further = {"optimization": optimization} if optimization else {}
+    return PartialRequest(
+        weights, what_if=what_if or WhatIf(), further=further, namespace=facts.namespace
+    )

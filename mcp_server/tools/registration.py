@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 
 from fastmcp.server.providers import LocalProvider
 from fastmcp.tools.function_tool import FunctionTool
-from mcp_types import Tool, ToolAnnotations
+from mcp_types import Icon, Tool, ToolAnnotations
 
+from mcp_server import icons
 from mcp_server.confirmation import WhenClientCannotAsk
 from mcp_server.results.fleet_results import DiagnosisView, ScorerView, ScoresView
 from mcp_server.results.history_results import HistoryView
@@ -155,8 +156,15 @@ def _add(provider: LocalProvider, item: _ToolDefinition, annotations: ToolAnnota
             annotations=annotations,
             output_schema=outline(item.result),
             meta=item.meta,
+            icons=[_icon(item, annotations)],
         )
     )
+
+
+def _icon(item: _ToolDefinition, annotations: ToolAnnotations) -> Icon:
+    if annotations is not _READS:
+        return icons.WRITES
+    return icons.PLANS if item.toolset == "plans" else icons.READS
 
 
 class _Tool(FunctionTool):

@@ -11,6 +11,11 @@ from mcp_server.tools.arguments import Hours, Namespace, Optimization, Settings
 from mcp_server.tools.hub_calls import CallerRights, answer, asked, granted, refused, with_progress
 from optimizer.operations.access.rights import planning_rights, record_rights
 
+_FIGURES = (
+    "Value: the weighted sum of scores that plans maximise, as its mean over the time. Regret: what"
+    " it lacks of the best possible."
+)
+
 
 class SimulationTools:
     """The tool that simulates, for a server that knows a Prometheus; it writes nothing."""
@@ -21,7 +26,7 @@ class SimulationTools:
 
     async def simulate_settings(
         self,
-        settings: Settings,
+        settings: Settings = {},  # noqa: B006 - never changed
         hours: Hours = 24,
         namespace: Namespace = "default",
         optimization: Optimization = "default",
@@ -53,4 +58,4 @@ class SimulationTools:
         found = await with_progress(simulated(question), self._caller(), "Simulating")
         if isinstance(found, str):
             raise refused(cleaned(found, MESSAGE_LIMIT))
-        return answer(table(found), found)
+        return answer(f"{_FIGURES}\n{table(found)}", found)

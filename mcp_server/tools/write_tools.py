@@ -1,6 +1,7 @@
 """The tools that write: after the user's yes, or as `when_client_cannot_ask` says."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Literal
 
 from fastmcp import Context
@@ -8,16 +9,20 @@ from fastmcp.tools.base import ToolResult
 from mcp_types import InputRequiredResult
 from pydantic import Field, WithJsonSchema
 
+from dsf.api.untrusted_text import plain
 from mcp_server.confirmation import Confirmation, WhenClientCannotAsk, ask
 from mcp_server.results import plan_results, write_results
 from mcp_server.results.kept_results import approval_question, kept_text, kept_view
 from mcp_server.results.plan_results import RollbackView, plan_view
+from mcp_server.results.tool_result import LIST_LIMIT
 from mcp_server.results.write_results import (
     AppliedView,
     applied_view,
     constraints_question,
     constraints_text,
     constraints_view,
+    may_move_back,
+    planned_reset_text,
     planned_reset_view,
     repeated_view,
     reset_view,
@@ -26,8 +31,9 @@ from mcp_server.tools.arguments import (
     AppliedDigest,
     Forgotten,
     KeptName,
+    MeantOptimization,
     Namespace,
-    Optimization,
+    Offset,
     PlainNamespace,
     Remembered,
     ResetDigest,
@@ -35,22 +41,33 @@ from mcp_server.tools.arguments import (
     SeenNamespace,
     WaitingDigest,
 )
-from mcp_server.tools.fleet_tools import followed
-from mcp_server.tools.hub_calls import CallerRights, answer, asked, granted, refused, written
+from mcp_server.tools.fleet_tools import followed, meant_kept
+from mcp_server.tools.hub_calls import (
+    CallerRights,
+    answer,
+    answered,
+    asked,
+    granted,
+    paged,
+    refused,
+    written,
+)
 from mcp_server.tools.plan_tools import PlanTools
 from optimizer.follow.optimization.kept_optimization import refused_approval
 from optimizer.follow.overview.constraints.constraint_fields import ConstraintsRequest
+from optimizer.follow.record.plan_history import only_optimization
+from optimizer.follow.rollout.rollout_commands import none_in_progress
 from optimizer.operations import rollouts, writes
 from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer, WriteAttempt
 from optimizer.operations.access.shown_plans import SHORTEST_DIGEST
 from optimizer.operations.constraints import keep_constraints
 from optimizer.operations.fleet import placement_status
-from optimizer.operations.kept_placements import approve_plan, show_optimization
+from optimizer.operations.kept_placements import approve_plan, list_optimizations
 from optimizer.operations.recorded_plans import applied_before, make_rollback
 from optimizer.operations.rollouts import rollout_status
 from optimizer.operations.writes import plan_reset, reset, write_attempt
 from optimizer.plan.plan import Plan
-from optimizer.plan.text.approval_questions import plan_question, rollout_question
+from optimizer.plan.text.approval_questions import plan_question, rollout_question, verdict
 from optimizer.service.plan_writer import reset_changed
 from optimizer.wire.request import OptimizationName, ResetRequest, RollbackRequest
 from optimizer.wire.request_problem import RequestProblem
@@ -69,9 +86,7 @@ Action = Annotated[
 
 OnlyOptimization = Annotated[
     OptimizationName | None,
-    WithJsonSchema(
-        {"type": "string", "description": "Default: what any generated.", "examples": ["default"]}
-    ),
+    WithJsonSchema({"type": "string", "description": "Default: what any generated."}),
 ]
 
 StopWorkloads = Annotated[
@@ -117,13 +132,14 @@ class WriteTools:
             if before is not None:
                 return _applied_result(repeated_view(before))
         plan = self._plans.shown_plan(digest)
+        back = may_move_back(await self._keepers(plan.request.namespace, plan.optimization))
         required = await self._confirm(
             context,
-            plan_question(plan, self._hub_name),
+            plan_question(plan, self._hub_name) + back,
             about=f"apply_plan {plan.digest}",
             attempt=write_attempt(plan),
         )
-        return required or _applied_result(await self._applied(plan))
+        return required or _applied_result(await self._applied(plan), back=back)
 
     async def approve_kept_plan(
         self,
@@ -133,7 +149,7 @@ class WriteTools:
         namespace: Namespace = "default",
     ) -> ToolResult | InputRequiredResult:
         """Approve the plan that waits, which is applied then. Show it to the user first."""
-        kept = await asked(show_optimization(self._caller(), namespace, name))
+        kept = await meant_kept(self._caller(), namespace, name)
         if len(digest) >= SHORTEST_DIGEST and kept.waiting.startswith(digest):
             digest = kept.waiting
         granted(refused_approval(kept, digest))
@@ -146,15 +162,16 @@ class WriteTools:
         if required is not None:
             return required
         told = await written(
-            self._caller, lambda caller: approve_plan(caller, namespace, name, digest)
+            self._caller, lambda caller: approve_plan(caller, namespace, kept.name, digest)
         )
-        return answer(kept_text([told]), kept_view([told]))
+        now = self._caller().service.now()
+        return answer(kept_text([told], now), kept_view([told]))
 
     async def rollback(
         self,
         context: Context,
         namespace: Namespace = "default",
-        optimization: Optimization = "default",
+        optimization: MeantOptimization = None,
         revision: Revision = None,
         workload: OnlyWorkload = "",
     ) -> ToolResult | InputRequiredResult:
@@ -172,19 +189,19 @@ class WriteTools:
         plan: Plan = await asked(make_rollback(caller, request))
         caller.shown.add(caller.owner, plan)
         view = plan_view(plan, applicable=True, objects=False)
-        text = plan_results.plan_text(plan, view, read_only=False)
+        back = may_move_back(await self._keepers(namespace, plan.optimization))
+        text = plan_results.plan_text(plan, view, read_only=False) + back
         shown = answer(text, RollbackView(plan=view))
         if not plan.changes:
             return shown
-        said = await ask(
-            context, plan_question(plan, self._hub_name), about=f"rollback {plan.digest}"
-        )
+        question = plan_question(plan, self._hub_name) + back
+        said = await ask(context, question, about=f"rollback {plan.digest}")
         if isinstance(said, InputRequiredResult):
             return said
         if said is Confirmation.CANNOT_ASK:
             return shown
         self._require(said, write_attempt(plan))
-        return _applied_result(await self._applied(plan), of_rollback=True)
+        return _applied_result(await self._applied(plan), plan, back)
 
     async def keep_constraints(
         self,
@@ -211,17 +228,24 @@ class WriteTools:
         now = request.model_copy(update={"dry_run": False})
         done = await written(self._caller, lambda caller: keep_constraints(caller, now))
         view = constraints_view(done)
-        return answer(constraints_text(view), view)
+        kept = await list_optimizations(self._caller(), namespace)
+        known = None if isinstance(kept, RequestProblem) else kept
+        return answer(constraints_text(view, known), view)
 
     async def change_rollout(
         self,
         action: Action,
         context: Context,
         namespace: Namespace = "default",
-        optimization: Optimization = "default",
+        optimization: MeantOptimization = None,
     ) -> ToolResult | InputRequiredResult:
         """Pause, resume, undo (turn back) or cancel the rollout that is in progress."""
         caller = self._caller()
+        if optimization is None:
+            known = (await asked(rollouts.list_rollouts(caller, namespace))).items
+            running = {plain(item.optimization) for item in known if not item.ended}
+            found = only_optimization(namespace, running) if running else None
+            optimization = granted(found or none_in_progress(namespace, known))
         now = await asked(rollout_status(caller, namespace, optimization))
         required = await self._confirm(
             context,
@@ -241,6 +265,8 @@ class WriteTools:
         optimization: OnlyOptimization = None,
         stop_workloads: StopWorkloads = False,
         digest: ResetDigest = "",
+        *,
+        offset: Offset,
     ) -> ToolResult | InputRequiredResult:
         """Delete every generated Placement, PlacementBinding and Policy of a namespace.
 
@@ -251,15 +277,18 @@ class WriteTools:
         )
         planned = await asked(plan_reset(self._caller(), request))
         status = await asked(placement_status(self._caller(), namespace, optimization))
+        keepers = await self._keepers(namespace, optimization)
         if not digest:
-            view = planned_reset_view(planned)
-            text = write_results.planned_reset_text(view, status, optimization, planned.left_empty)
-            return answer(text, view)
+            whole = planned_reset_view(planned)
+            text = partial(
+                planned_reset_text, whole=whole, status=status, planned=planned, keepers=keepers
+            )
+            return paged(text, whole, LIST_LIMIT, offset)
         if digest != planned.digest:
             granted(reset_changed(replace(planned, digest=digest)))
         required = await self._confirm(
             context,
-            write_results.reset_question(self._hub_name, planned, status),
+            write_results.reset_question(self._hub_name, planned, status, keepers),
             about=f"reset_placements {digest}",
             attempt=WriteAttempt("reset", namespace, digest),
         )
@@ -267,7 +296,18 @@ class WriteTools:
             return required
         result = await written(self._caller, lambda caller: reset(caller, request, digest=digest))
         view = reset_view(namespace, result)
-        return answer(write_results.reset_text(view), view, is_error=bool(view.failed))
+        return answer(write_results.reset_text(view, keepers), view, is_error=bool(view.failed))
+
+    async def _keepers(self, namespace: str, optimization: str | None) -> tuple[str, ...]:
+        """Return the PlacementOptimizations that apply plans of an optimization, or of any."""
+        kept = await answered(list_optimizations(self._caller(), namespace))
+        return tuple(
+            item.name
+            for item in (() if isinstance(kept, RequestProblem) else kept.items)
+            if item.mode == "Apply"
+            and item.reason != "Suspended"
+            and optimization in (None, item.name)
+        )
 
     async def _applied(self, plan: Plan) -> AppliedView:
         async def write(caller: AuthorizedOptimizer) -> Applied | RequestProblem:
@@ -304,6 +344,8 @@ class WriteTools:
         )
 
 
-def _applied_result(view: AppliedView, *, of_rollback: bool = False) -> ToolResult:
-    shown = RollbackView(applied=view) if of_rollback else view
-    return answer(write_results.applied_text(view), shown, is_error=bool(view.failed))
+def _applied_result(view: AppliedView, restored: Plan | None = None, back: str = "") -> ToolResult:
+    shown = RollbackView(applied=view) if restored else view
+    text = f"{verdict(restored)}\n" if restored else ""
+    text += write_results.applied_text(view) + back
+    return answer(text, shown, is_error=bool(view.failed))

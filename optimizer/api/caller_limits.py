@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from dsf.runtime.lru_cache import LruCache
 from optimizer.api.problem_details import RETRY_LATER, refusal
 from optimizer.api.request_guards import is_open, user_of
-from optimizer.wire.request_problem import TOO_MANY_REQUESTS, RequestProblem
+from optimizer.wire.request_problem import ProblemKind
 
 BURST_SECONDS = 4.0
 """A caller that was silent may send the requests of so many seconds at once."""
@@ -58,9 +58,11 @@ class RateLimit:
         if not wait:
             await self._app(scope, receive, send)
             return
-        await refusal(_too_many_requests(self._per_second), {"Retry-After": f"{math.ceil(wait)}"})(
-            scope, receive, send
+        problem = ProblemKind.TOO_MANY_REQUESTS.because(
+            f"this server answers {self._per_second:g} requests a second of one caller; Retry-After"
+            " says how many seconds to wait"
         )
+        await refusal(problem, {"Retry-After": f"{math.ceil(wait)}"})(scope, receive, send)
 
     def _seconds_to_wait(self, caller: Caller) -> float:
         """Return 0 and count a request, or the seconds until the next one is accepted."""
@@ -80,16 +82,6 @@ def caller_of_scope(scope: Scope) -> Caller:
     user = user_of(HTTPConnection(scope))
     address, _ = scope.get("client") or ("", 0)
     return (user.name, user.uid) if user else ("", str(address))
-
-
-def _too_many_requests(per_second: float) -> RequestProblem:
-    return RequestProblem(
-        status=TOO_MANY_REQUESTS,
-        reason="TooManyRequests",
-        title="You send too many requests",
-        detail=f"this server answers {per_second:g} requests a second of one caller; Retry-After"
-        " says how many seconds to wait",
-    )
 
 
 LISTEN = "subscriptions/listen"
@@ -162,7 +154,8 @@ class StreamLimit:
         with ExitStack() as taken:
             for places in self._places(scope):
                 if refused := places.refusal(caller):
-                    await refusal(_too_many_streams(refused), RETRY_LATER)(scope, receive, send)
+                    problem = ProblemKind.TOO_MANY_STREAMS.because(refused)
+                    await refusal(problem, RETRY_LATER)(scope, receive, send)
                     return
                 places.take(caller)
                 taken.callback(places.free, caller)
@@ -175,12 +168,3 @@ class StreamLimit:
             yield self._streams
         if listens:
             yield self._subscriptions
-
-
-def _too_many_streams(detail: str) -> RequestProblem:
-    return RequestProblem(
-        status=TOO_MANY_REQUESTS,
-        reason="TooManyStreams",
-        title="Too many streams are open",
-        detail=detail,
-    )

@@ -18,17 +18,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from optimizer.api.http_caching import CachedDocument
 from optimizer.api.problem_details import refusal
-from optimizer.wire.request_problem import NOT_FOUND, RequestProblem
+from optimizer.wire.request_problem import ProblemKind
 
 PAGE = files("optimizer") / "page" / "dist" / "index.html"
 """The page, built by `make page` into one file; a checkout where that never ran has none."""
 
 _ELSEWHERE = {"page": "/", "documentation": "/docs", "openapi": "/openapi.json", "fleet": "/fleet"}
-NOT_BUILT = RequestProblem(
-    status=NOT_FOUND,
-    reason="PageNotBuilt",
-    title="The page was not built",
-    detail="run `make page` in the checkout; released packages and images have it",
+NOT_BUILT = ProblemKind.PAGE_NOT_BUILT.because(
+    "run `make page` in the checkout; released packages and images have it"
 )
 _POLICY = "Content-Security-Policy"
 _HEADERS = {

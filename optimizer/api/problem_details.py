@@ -5,7 +5,7 @@ not be valid text.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -13,8 +13,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
-from dsf.api.plural import joined
-from dsf.api.untrusted_text import MESSAGE_LIMIT, quoted
+from dsf.api.untrusted_text import MESSAGE_LIMIT, joined, quoted
 from dsf.kube.errors import KubeError, Unreachable
 from dsf.runtime.problem_details import MEDIA_TYPE, TYPE, problem_type
 from optimizer.operations.access.caller import CallerGone
@@ -54,11 +53,11 @@ _TITLES = {
 class ProblemDetails(BaseModel):
     """An error (RFC 9457); `reason` is the last part of `type` in CamelCase."""
 
-    type: Annotated[str, Field(examples=[f"{TYPE}unknown-name"])]
+    type: str = Field(examples=[f"{TYPE}unknown-name"])
     title: str
     status: int
     detail: str
-    reason: Annotated[str, Field(examples=["UnknownName"])]
+    reason: str = Field(examples=["UnknownName"])
     errors: list[FieldProblem] = []
 
 

@@ -297,6 +297,7 @@ def _not_asked(cluster: str) -> Issue:
     return Issue(
         reason="NoGpuDemand",
         message=f"cluster {cluster}: no policy is generated for its GPUs; no workload of kind"
-        f" {GPU_KIND} has a score above 0 for a device that they can be configured for",
+        f" {GPU_KIND} has a score above 0 for a device that they can be configured for, in the"
+        " amount that it asks for",
         cluster=cluster,
     )

@@ -35,7 +35,8 @@ from optimizer.domain.issue import Issue
 from optimizer.domain.nodes import GPU_KIND
 from optimizer.domain.solution import Solution, Status, Tier
 from optimizer.model.formulate import formulate
-from optimizer.model.problem import ClusterResource, Problem
+from optimizer.model.parameters import ClusterResource
+from optimizer.model.problem import Problem
 from optimizer.model.subgradient import StepRule, minimise
 
 _CLOSE = 1e-6

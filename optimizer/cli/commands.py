@@ -75,8 +75,8 @@ approval_options = options(
 @option(
     "--read-only/--allow-writes",
     default=True,
-    help="Whether callers may write, within their own rights: by POST /optimize, /rollback, /reset,"
-    " those of rollouts and approvals, and by MCP tools, which exist only then.",
+    help="Whether callers may write, within their own rights: by the HTTP API, and by the MCP tools"
+    " that write, which exist only then.",
 )
 @approval_options
 @option(

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-
 workloads_option = option(
     "--namespace", "-n", type=Namespace(), default="default", help="Namespace of the workloads."
 )
@@ -69,7 +68,9 @@ request_options = options(
         "--cluster", "-c", "clusters", multiple=True, help="Only this managed cluster; repeatable."
     ),
     option("--workload", "-w", "workloads", multiple=True, help="Only this workload; repeatable."),
-    optimization_option("Name of the optimization that the plan belongs to."),
+    optimization_option(
+        "Name of the optimization that the plan belongs to; default: the only one.", None
+    ),
     option(
         "--request",
         "request_file",
@@ -92,7 +93,7 @@ class AskedPlan(NamedTuple):
     aggregation: "Aggregation | None" = None
     clusters: tuple[str, ...] = ()
     workloads: tuple[str, ...] = ()
-    optimization: str = ""
+    optimization: str | None = None
     request_file: Path | None = None
     paths: tuple[Path, ...] = ()
     what_if: str = ""
@@ -192,13 +193,15 @@ async def question_of_files(
 ) -> "PlanningQuestion":
     """Return the question that options ask of the objects of files. Raises ClickException."""
     from dsf.kube.clock import utc_now
+    from optimizer.follow.overview.plan_request import with_optimization
     from optimizer.follow.overview.question_completion import complete_question
     from optimizer.service.observe_fleet import observe_fleet
 
     facts = await observe_fleet(
         files, asked.namespace, now=utc_now, cluster_label_key=settings.cluster_label_key
     )
-    return usable(complete_question(facts, _partial_request(asked)))
+    named = usable(with_optimization(facts, _partial_request(asked)))
+    return usable(complete_question(facts, named))
 
 
 async def question_for(
@@ -212,19 +215,26 @@ async def question_for(
     from optimizer.follow.overview.name_search import find_name
     from optimizer.follow.overview.placement_answer import request_in_force
     from optimizer.follow.overview.question_completion import PlanningQuestion
+    from optimizer.follow.record.plan_history import meant_optimization, optimizations_of
     from optimizer.operations.planning import question
 
     if not asked.says_something:
         records = await optimizer.service.plans(asked.namespace)
         kept = () if isinstance(records, Issue) else records
-        if found := request_in_force(kept, workload, asked.optimization):
-            return PlanningQuestion(usable(found))
+        of = asked.optimization or ""
+        if not (of or workload):
+            of = usable(meant_optimization(asked.namespace, optimizations_of(kept)))
+        if found := request_in_force(kept, workload, of):
+            return PlanningQuestion(usable(found).request)
     facts = await optimizer.service.fleet(asked.namespace)
     if workload:
         usable(find_name(workload, facts.workloads, field="workload", what="workload"))
-    meant = usable(await question(optimizer, _partial_request(asked), facts))
+    partial = _partial_request(asked)
+    meant = usable(await question(optimizer, partial, facts, explains=bool(workload)))
     if meant.objective is not None:
         click.echo(meant.objective.message, err=True)
+    for issue in meant.issues:
+        click.echo(issue.message, err=True)
     # The gap of a command is that of its option.
     return meant._replace(request=meant.request.model_copy(update={"gap": None}))
 

@@ -19,7 +19,7 @@ class _Model(click.ParamType["Geometry"]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> "Geometry":
-        from dsf.api.invalid_input import InvalidInput
+        from dsf.api.untrusted_text import InvalidInput
         from optimizer.domain.mig.geometry import geometry
 
         found = geometry(value)

@@ -12,10 +12,9 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from dsf.api.crd.definitions import crds
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import GROUP
 from dsf.api.times import rfc3339
-from dsf.api.untrusted_text import UntrustedName
+from dsf.api.untrusted_text import InvalidInput, UntrustedName
 from dsf.kube import kinds
 from dsf.kube.clock import utc_now
 from dsf.kube.errors import AlreadyExists, ApiError, BadRequest

@@ -55,7 +55,7 @@ async def plans(
 
 @click.command()
 @namespace_option
-@optimization_option("The optimization whose plan is restored.")
+@optimization_option("The optimization whose plan is restored; default: the only one.", None)
 @option("--to-revision", type=click.IntRange(min=1), help="Revision to restore.")
 @option("--digest", help="Digest of the plan to restore; default: the plan before the current one.")
 @option(
@@ -75,7 +75,7 @@ async def rollback(
     kubeconfig: Path | None,
     context: str | None,
     namespace: str,
-    optimization: str,
+    optimization: str | None,
     to_revision: int | None,
     digest: str | None,
     strategy: "RolloutStrategy | None",
@@ -122,6 +122,7 @@ def _outcome_sentence(made: "Plan", applied: "Applied | None") -> str:
     from optimizer.plan.plan import refused_writes
 
     what = restored_part(made.rollback) if made.rollback else ""
+    what += f" of optimization {made.optimization}"
     if applied is None:
         return f"Dry run: {what} would be restored, and nothing was written."
     failed = refused_writes(applied.failed)

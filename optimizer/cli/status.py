@@ -12,7 +12,7 @@ from dsf.cli.output import Progress, TextTable, document_of, output_option, show
 from optimizer.cli.hub_request import connected, namespace_option, optimization_option, usable
 
 if TYPE_CHECKING:
-    from optimizer.follow.hub_health.checks import HubCheck
+    from optimizer.follow.hub_health.judgement import HubCheck
     from optimizer.wire.placement_status import PlacementStatus
 
 EXIT_NOT_LANDED = 1
@@ -88,8 +88,8 @@ async def _show_hub(kubeconfig: Path | None, context: str | None, output: str) -
     from dsf.kube.clock import utc_now
     from dsf.kube.errors import Forbidden
     from optimizer.domain.settings import OptimizerSettings
-    from optimizer.follow.hub_health.checks import part_checks
     from optimizer.follow.hub_health.hub_status import hub_status, hub_status_text
+    from optimizer.follow.hub_health.installed_parts import part_checks
     from optimizer.service.observe_fleet import observe_fleets, observe_installation
     from optimizer.service.record_keys import RecordKeys
 

@@ -44,6 +44,7 @@ async def why(
     from optimizer.follow.overview.placement_answer import (
         answer_lines,
         explained_request,
+        outside_answer,
         placement_answer,
     )
 
@@ -54,11 +55,16 @@ async def why(
             names = [item.name for item in base.target_workloads]
             name = usable(find_name(workload, names, field="workload", what="workload"))
             service = optimizer.service
-            clusters = (await service.fleet(namespace)).hub.clusters if cluster else ()
-            where = cluster and usable(
-                find_name(cluster, clusters, field="cluster", what="managed cluster")
-            )
-            plan = usable(await service.plan(explained_request(base, name, where)))
-        found = placement_answer(plan, name, where)
+            found, where = None, ""
+            if cluster:
+                facts = await service.fleet(namespace)
+                there = facts.hub.clusters
+                where = usable(find_name(cluster, there, field="cluster", what="managed cluster"))
+                found = outside_answer(
+                    facts, base, name, where, f"optimization {base.optimization}"
+                )
+            if found is None:
+                plan = usable(await service.plan(explained_request(base, name, where)))
+                found = placement_answer(plan, name, where)
     text = output == "text"
     show("\n".join(answer_lines(found)) + "\n" if text else document_of(found, output))

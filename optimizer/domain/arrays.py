@@ -1,6 +1,6 @@
 """Array types of the optimizer, exact narrowing of floats, and groups of values by key."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
@@ -63,3 +63,10 @@ def members_by_key(pairs: Iterable[tuple[GroupKey, Member]]) -> dict[GroupKey, l
     for key, member in pairs:
         found.setdefault(key, []).append(member)
     return found
+
+
+def grouped(keys: Ints) -> Iterator[tuple[int, Ints]]:
+    """Yield each distinct key with the positions that have it, both ascending."""
+    order = np.argsort(keys, kind="stable")
+    distinct, starts = np.unique(keys[order], return_index=True)
+    yield from zip(distinct.tolist(), np.split(order, starts[1:]), strict=True) if len(keys) else ()

@@ -189,7 +189,7 @@ class Workload:
     `current`: the clusters where it runs now; leaving one costs `move_cost`. `unselectable`:
     clusters that OCM can't select for its Placement; `avoided`: those with a taint PreferNoSelect.
     `pods`: what a replica starts on its cluster, as far as it is known. `devices`: those that the
-    Pods name; empty if they name none. `unseen`: clusters where it does not run, and whose
+    Pods name, or that are stated; empty: any. `unseen`: clusters where it does not run, and whose
     inventory is too old to place anything new. `pending`: clusters where the scheduler finds no
     node for some of its Pods, each with the part of them that is ready.
     """

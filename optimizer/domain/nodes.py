@@ -6,6 +6,7 @@ Amounts are numbers in the base unit: cores, bytes, devices.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Literal, NamedTuple
 
 from dsf.placement import Taint, Toleration
@@ -19,6 +20,15 @@ WHOLE_GPU = "all"
 
 GPU_RESOURCE, MIG_PREFIX = "nvidia.com/gpu", "nvidia.com/mig-"
 """What NVIDIA's device plugin advertises: whole GPUs, and with strategy mixed MIG devices."""
+
+PODS = "pods"
+"""The resource of nodes that counts Pods: each Pod takes one."""
+
+PRODUCT = "nvidia.com/gpu.product"
+"""The label of GPU feature discovery with the model of GPUs."""
+
+MIG_PRODUCT_MARK = "-MIG-"
+"""What a product's label has before the profile, where MIG devices are advertised as GPUs."""
 
 
 def kind_and_device(resource: str) -> tuple[str, str]:
@@ -82,6 +92,12 @@ class NodeGroup:
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     taints: tuple[Taint, ...] = ()
     devices: tuple[NodeDevices, ...] = field(default=(), hash=False)
+
+    @property
+    def free(self) -> Amounts:
+        """What Pods of the request can have of each node; Pods are unlimited unless it is said."""
+        every = {PODS: inf, **self.allocatable}
+        return {name: amount - self.taken.get(name, 0.0) for name, amount in every.items()}
 
 
 @dataclass(frozen=True, slots=True)

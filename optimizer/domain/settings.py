@@ -25,7 +25,6 @@ GPU_OPERATOR = MigLabels()
 GUIDE = MigLabels(wanted="migsettinglabel", state="migresultlabel", done="true")
 """The labels with which the development guide mocks the GPU operator's."""
 
-
 SolverName = Literal["highs", "cbc"]
 
 ANSWER_GAP = 0.001

@@ -119,13 +119,13 @@ def unlimited() -> bool:
 SOLVER_FAILED = "SolverFailed"
 """The type of the condition of a record, and the reason of the issue of its plan."""
 
-_REPORT = "; if it recurs, try another --solver, and report the error of the log"
+_REPORT = "; if it recurs, try another solver, and report the error of the log"
 
 _AFTER_PLAN_AGAIN: Mapping[FailureCause, str] = {
     "NotStarted": "; if it recurs, restart the optimizer",
     "Killed": "; if it recurs, give the optimizer more memory, or plan fewer clusters or workloads"
     " at once",
-    "MemoryLimit": " with a higher --memory-limit, or for fewer clusters or workloads at once",
+    "MemoryLimit": " with a higher memory limit, or for fewer clusters or workloads at once",
     "Crashed": _REPORT,
     "CallFailed": _REPORT,
 }

@@ -70,13 +70,11 @@ class BudgetExceeded(Exception):
 ProblemSolver = Callable[[Problem], Solution]
 """Solves a problem; raises BudgetExceeded."""
 
-
 LinearSolver = Callable[[Floats, Sequence[Row], bool], "SolverResult"]
 """Maximises weights @ x under rows; x is 0 or 1, or in [0, 1] where the last argument is true.
 
 Raises BudgetExceeded.
 """
-
 
 ReportProgress = Callable[[Explanation], None]
 """Called repeatedly with the partial explanation found so far."""

@@ -18,8 +18,9 @@ from optimizer.explain.case import (
     report_nothing,
 )
 from optimizer.explain.conflicts.unplaced_conflicts import UnplacedReasons, short_of_replicas
-from optimizer.explain.margins import Margin, Margins, why_not
+from optimizer.explain.margins import Margin, Margins
 from optimizer.explain.tradeoffs import binding_limits, multi_objective, pareto_set
+from optimizer.explain.why_not import why_not
 from optimizer.model.current_state import current_state, with_enforced_candidates
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem

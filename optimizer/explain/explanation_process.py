@@ -1,8 +1,10 @@
 """The shell of explanations: runs them in a separate process, for a limited time."""
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
@@ -22,7 +24,7 @@ from optimizer.explain.case import (
 from optimizer.model.problem import Problem
 from optimizer.model.rules import Row
 from optimizer.solve.supervised_process import SupervisedResult, run_supervised
-from optimizer.wire.explanation import Explanation
+from optimizer.wire.explanation import Explanation, WhyNotAnswer
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -62,7 +64,24 @@ async def explain(case: Case, *, solver: SolverName, time_limit_seconds: float) 
         _log.warning(
             "an explanation failed", extra={"cause": failure.cause, "error": failure.message}
         )
+    if len(found.why_not) < len(case.why_not):
+        known = await asyncio.to_thread(_without_solving, case, found)
+        found = found.model_copy(update={"why_not": known})
     return found, failure
+
+
+def _without_solving(case: Case, found: Explanation) -> tuple[WhyNotAnswer, ...]:
+    """Return the answers that were found, and those to the other questions that need no solver."""
+    from optimizer.explain.why_not import why_not  # noqa: PLC0415
+
+    def solve(_: Problem) -> Solution:
+        raise BudgetExceeded
+
+    known = list(found.why_not)
+    for question in case.why_not[len(known) :]:
+        with suppress(BudgetExceeded):
+            known.append(why_not(case.fleet, case.problem, case.solution, question, solve))
+    return tuple(known)
 
 
 def explained(ended: SupervisedResult[Explained]) -> Explained:

@@ -19,14 +19,9 @@ import numpy as np
 from optimizer.domain.arrays import Floats
 from optimizer.domain.solution import Assignment, Decision, Solution
 from optimizer.explain.case import ProblemSolver
-from optimizer.model.problem import (
-    ClusterResource,
-    Problem,
-    ProblemPolicy,
-    ProblemWorkload,
-    tier_values,
-    upper_bound,
-)
+from optimizer.model.objective import tier_values, upper_bound
+from optimizer.model.parameters import ClusterResource, ProblemPolicy, ProblemWorkload
+from optimizer.model.problem import Problem
 from optimizer.model.symmetry import ClusterForm, classes, cluster_forms, workload_keys
 from optimizer.wire.explanation import ObjectiveLoss
 

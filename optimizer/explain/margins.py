@@ -1,6 +1,4 @@
-"""What the objective loses in the best decision without an assignment, or with a forced one.
-
-The first loss is the margin of an assignment (why here), the second answers why not elsewhere.
+"""What the objective loses in the best decision without an assignment: why it is here.
 
 Any decision without the assignment bounds its margin from above. If one loses nothing, the margin
 is 0, because no decision is better than the optimum. So each decision that is found bounds the
@@ -9,44 +7,29 @@ margins of all assignments that it lacks.
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import chain, islice
 from math import inf
 from typing import NamedTuple
 
 import numpy as np
 
-from dsf.api.untrusted_text import listed
-from optimizer.domain.fleet import Fleet
-from optimizer.domain.issue import TAKEN_REASONS, TRUST_REASONS, UNSELECTABLE_REASONS
-from optimizer.domain.solution import (
-    Assignment,
-    Decision,
-    PolicyEnforcement,
-    Solution,
-    TimeLeft,
-    unlimited,
-)
+from optimizer.domain.solution import Assignment, Decision, Solution, TimeLeft, unlimited
 from optimizer.explain.case import BudgetExceeded, ProblemSolver
 from optimizer.explain.forced_problems import (
-    ForcedSolution,
     SymmetricExchange,
     excluding,
-    forcing_policy,
-    forcing_workload,
     objective_loss,
     solve_forced,
 )
-from optimizer.model.predicates import PREDICATES, ResourceIndex, ineligible
+from optimizer.model.allocation import Allocation
 from optimizer.model.problem import Problem
 from optimizer.model.rules import violations
 from optimizer.model.wire_values import assignment_value, placed
 from optimizer.solve.greedy import fill_remaining
-from optimizer.wire.explanation import (
-    AssignmentReason,
-    ObjectiveLoss,
-    RunnerUp,
-    WhyNotAnswer,
-    WhyNotQuestion,
-)
+from optimizer.wire.explanation import AssignmentReason, ObjectiveLoss, RunnerUp
+
+_SHOWN = 3
+"""Workloads on a better place that are told."""
 
 
 class Margin(NamedTuple):
@@ -74,6 +57,7 @@ class Margins:
         self._problem, self._solution, self._optimum = problem, solution, solution.decision
         self._solve, self._time_left = solve, time_left
         self._symmetry = SymmetricExchange(problem)
+        self._allocation = Allocation(problem, self._optimum)
         placed_on = enumerate(self._optimum.assignments)
         self._asked = [number for number, item in placed_on if is_about(item.workload)]
         self.known = dict[int, Margin]()
@@ -106,7 +90,7 @@ class Margins:
             others = known.decision.assignments if known else ()
             yield AssignmentReason(
                 **item.model_dump(),
-                runner_up=runner_up(self._problem, assignment),
+                runner_up=runner_up(self._allocation, assignment),
                 margin=known.lost if known and known.exact else None,
                 at_most=known.lost if known else None,
                 instead=tuple(
@@ -163,11 +147,12 @@ def _by_priority(loss: ObjectiveLoss) -> tuple[float, ...]:
     return tuple(loss.by_priority.values()) or (loss.total,)
 
 
-def runner_up(problem: Problem, assignment: Assignment) -> RunnerUp | None:
-    """Return the workload's best other resource by score alone; None where no other is usable.
+def runner_up(allocation: Allocation, assignment: Assignment) -> RunnerUp | None:
+    """Return the best resource by score alone that a workload is not on; None if none is usable.
 
     The gain of staying on a current cluster does not count.
     """
+    problem = allocation.problem
     found = problem.indexes(assignment)
     if found is None:
         return None
@@ -177,107 +162,26 @@ def runner_up(problem: Problem, assignment: Assignment) -> RunnerUp | None:
         problem.resource_cluster, np.array(problem.workloads[workload].running, dtype=np.int64)
     )
     scores[staying] -= problem.workloads[workload].move_cost
-    scores[taken] = np.nan
+    scores[allocation.resources_of[workload]] = np.nan
     if np.isnan(scores).all():
         return None
     best = int(np.nanargmax(scores))
     other = problem.assignment(workload, best)
-    return RunnerUp(cluster=other.cluster, device=other.device, score=float(scores[best]))
+    return RunnerUp(
+        cluster=other.cluster,
+        device=other.device,
+        score=float(scores[best]),
+        taken_by=_taken_by(allocation, workload, taken, best),
+    )
 
 
-_MEANINGS = {
-    name: " ".join((found.rules_out.__doc__ or "").split()).rstrip(".")
-    for name, found in PREDICATES.items()
-}
-"""The meaning of each predicate: the first line of its docstring."""
-
-
-def why_not(
-    fleet: Fleet,
-    problem: Problem,
-    solution: Solution,
-    question: WhyNotQuestion,
-    solve: ProblemSolver,
-) -> WhyNotAnswer:
-    """Return what it costs to force the assignment or the policy that a question names."""
-    cluster, workload = question.cluster, question.workload or ""
-    if question.policy is not None:
-        asked = f"policy {question.policy} on cluster {cluster}"
-        number = problem.policy_index.get(PolicyEnforcement(cluster, question.policy))
-        forced = None if number is None else forcing_policy(problem, number)
-        message = "it is not a candidate there, or supplies nothing that a workload can use"
-        why = [message, *_issues(fleet, cluster, UNSELECTABLE_REASONS | TAKEN_REASONS)]
-        doubts: list[str] = []
-    else:
-        on = f"{question.device} of cluster {cluster}" if question.device else f"cluster {cluster}"
-        asked = f"workload {workload} on {on}"
-        forced = _forced(problem, workload, cluster, question.device or None)
-        why = _why_ineligible(fleet, workload, cluster)
-        doubts = _issues(fleet, cluster, TRUST_REASONS)
-    if forced is None:
-        return WhyNotAnswer(asked=asked, possible=False, message=". ".join(why))
-    found = solve_forced(problem, solution.decision, forced, solve, times=1, workload=workload)
-    answer = _answer(solution, asked, found)
-    return answer.model_copy(update={"message": ". ".join((answer.message, *doubts))})
-
-
-def _answer(before: Solution, asked: str, found: ForcedSolution) -> WhyNotAnswer:
-    if found.possible is None or before.status != "Optimal":
-        return WhyNotAnswer(asked=asked, possible=found.possible, message="not computed in time")
-    if found.lost is None:
-        message = "every solution with it breaks a rule"
-        return WhyNotAnswer(asked=asked, possible=False, message=message)
-    old, new = set(before.decision.assignments), found.decision.assignments
-    moved = tuple(assignment_value(item) for item in new if item not in old)
-    gone = {item.workload for item in old} - {item.workload for item in new}
-    message = f"the best solution with it is worth {found.lost.total:g} less"
-    if found.lost.total <= 0:
-        message = "a solution with it is worth as much"
-    if gone:
-        message += f"; without a place then: {listed(sorted(gone))}"
-    return WhyNotAnswer(asked=asked, possible=True, message=message, lost=found.lost, places=moved)
-
-
-def _forced(problem: Problem, workload: str, cluster: str, device: str | None) -> Problem | None:
-    """Return the problem in which a workload must run on a cluster, or on a device of it.
-
-    None: the workload has no candidate assignment there.
-    """
-    number, at = problem.workload_index.get(workload), problem.cluster_index.get(cluster)
-    if number is None or at is None:
-        return None
-    there = problem.resource_cluster == at
-    asked = np.array([device is None or item.device == device for item in problem.resources])
-    usable = ~np.isnan(problem.values)
-    if not usable[number, there & asked].any():
-        return None
-    usable[number, there & ~asked] = False
-    allowed = problem.restricted(usable, np.ones(len(problem.policies), dtype=np.bool_))
-    return forcing_workload(allowed, workload, [at])
-
-
-def _why_ineligible(fleet: Fleet, workload: str, cluster: str) -> list[str]:
-    """Return what makes every resource of a cluster ineligible for a workload, in sentences."""
-    target = next((item for item in fleet.workloads if item.name == workload), None)
-    names = [item.name for item in fleet.clusters]
-    if target is None:
-        return [
-            f"the request names no workload {workload}, or it could not be read: see the issues"
-        ]
-    if cluster not in names:
-        return [f"the request names no cluster {cluster}"]
-    index = ResourceIndex(fleet)
-    if not len(index.resources):
-        return [f"no cluster supplies {target.kind}"]
-    there = index.cluster == names.index(cluster)
-    found = [name for name, some in ineligible(index, target).items() if some[there].any()]
-    words = "; ".join(f"{reason}: {_MEANINGS[reason]}" for reason in found)
-    taken_away = _issues(fleet, cluster, UNSELECTABLE_REASONS | TAKEN_REASONS)
-    distrusted = _issues(fleet, cluster, TRUST_REASONS)
-    return [words or f"cluster {cluster} supplies no {target.kind}", *taken_away, *distrusted]
-
-
-def _issues(fleet: Fleet, cluster: str, reasons: frozenset[str]) -> list[str]:
-    return [
-        item.message for item in fleet.issues if item.cluster == cluster and item.reason in reasons
-    ]
+def _taken_by(allocation: Allocation, workload: int, here: int, there: int) -> tuple[str, ...]:
+    """Return who has a resource, or else its cluster, if that leaves no room for a workload."""
+    problem = allocation.problem
+    allocation.unassign(workload, here)
+    same = np.flatnonzero(problem.resource_cluster == problem.resource_cluster[there]).tolist()
+    users = allocation.workloads_on[there] or chain(*map(allocation.workloads_on.__getitem__, same))
+    room = allocation.has_capacity(workload, there)
+    names = () if room else tuple(problem.workloads[i].name for i in islice(users, _SHOWN))
+    allocation.assign(workload, here)
+    return names

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optimizer.domain.arrays import Floats
-from optimizer.domain.fleet import Fleet
+from optimizer.domain.fleet import Fleet, Objective
 from optimizer.domain.solution import Decision
 from optimizer.explain.case import BudgetExceeded, LinearSolver
 from optimizer.model.decision_comparison import tie_weights, trimmed
@@ -115,12 +115,14 @@ _SAME = 1e-6
 class MultiObjectiveProblem:
     """A problem with several scores: `worth` [scores, variables] of each variable in each.
 
-    `steps` [scores]: points that are closer than this count as one.
+    `raw`: the same as published, so before an objective normalises it. `steps` [scores]: points
+    that are closer than this count as one.
     """
 
     problem: Problem
     names: tuple[str, ...]
     worth: Floats
+    raw: Floats
     steps: Floats
 
     @property
@@ -144,14 +146,21 @@ def multi_objective(fleet: Fleet, problem: Problem, names: Sequence[str]) -> Mul
     usable = ~np.isnan(problem.values) & ~np.isnan(np.sum(tables, axis=0))
     part = problem.restricted(usable, np.ones(len(problem.policies), dtype=np.bool_))
     candidates = part.assignments
-    worth = np.zeros((len(names), len(part.policies) + len(candidates.workload)))
+    raw = np.zeros((len(names), len(part.policies) + len(candidates.workload)))
+    worth = raw.copy()
+    counted = {item.score: replace(item, weight=1.0) for item in fleet.objectives}
     for row, name in enumerate(names):
-        table = _table(fleet, part, name)
-        worth[row, len(part.policies) :] = table[candidates.workload, candidates.resource]
+        table = _table(fleet, part, name)[candidates.workload, candidates.resource]
+        raw[row, len(part.policies) :] = table
+        worth[row, len(part.policies) :] = counted.get(name, Objective(name)).values(table)
     whole = np.equal(np.rint(worth), worth).all(axis=1)
     largest = np.abs(worth).max(axis=1, initial=0.0)
     return MultiObjectiveProblem(
-        part, tuple(names), worth, np.where(whole, 1.0, np.maximum(FRACTIONAL_STEP * largest, 1e-9))
+        part,
+        tuple(names),
+        worth,
+        raw,
+        np.where(whole, 1.0, np.maximum(FRACTIONAL_STEP * largest, 1e-9)),
     )
 
 
@@ -197,16 +206,14 @@ def _optimum(weights: Floats, rows: Sequence[Row], linear: LinearSolver) -> Floa
 
 
 def _table(fleet: Fleet, problem: Problem, name: str) -> Floats:
-    """Return a score [workloads, resources], normalised as its objective says but unweighted."""
-    counted = next((item for item in fleet.objectives if item.score == name), None)
+    """Return a score [workloads, resources] as it was published."""
     held = fleet.scores[name]
     values = np.full(problem.values.shape, np.nan)
     for workload, resource in np.argwhere(~np.isnan(problem.values)).tolist():
         cluster, _, device = problem.resources[resource]
         score = held.get((problem.clusters[cluster], problem.workloads[workload].app, device))
         if score is not None:
-            plain = score if counted is None else replace(counted, weight=1.0).value(score)
-            values[workload, resource] = plain
+            values[workload, resource] = score
     return values
 
 
@@ -285,7 +292,7 @@ def _untied(
 def _point(given: MultiObjectiveProblem, columns: Floats) -> ParetoPoint:
     chosen = np.nonzero(columns[: given.worth.shape[1]] > _HALF)[0]
     decision = trimmed(given.problem, given.problem.decision(chosen.tolist()))
-    values = np.round(given.values(columns), 6).tolist()
+    values = np.round(given.raw @ columns[: given.raw.shape[1]], 6).tolist()
     return ParetoPoint(
         values=dict(zip(given.names, values, strict=True)),
         policies=tuple(map(policy_value, decision.policies)),

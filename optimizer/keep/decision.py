@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from dsf.api.plural import counted
 from dsf.api.times import rfc3339
-from dsf.api.untrusted_text import listed
+from dsf.api.untrusted_text import counted, listed
 from optimizer.domain.arrays import members_by_key
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Decision

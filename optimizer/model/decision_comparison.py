@@ -12,7 +12,8 @@ import numpy as np
 
 from optimizer.domain.arrays import Floats
 from optimizer.domain.solution import Decision, PolicyEnforcement
-from optimizer.model.problem import Problem, tier_values
+from optimizer.model.objective import tier_values
+from optimizer.model.problem import Problem
 from optimizer.model.rules import violations
 
 SAME_VALUE = 1e-6

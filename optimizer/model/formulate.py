@@ -12,9 +12,10 @@ from dsf.kube.selectors import valid_selector
 from optimizer.domain.arrays import Bools, Floats
 from optimizer.domain.fleet import Fleet, FleetLimit, Workload
 from optimizer.domain.solution import Decision
+from optimizer.model.parameters import NO_DEVICE, ClusterResource, Limit, ProblemWorkload
 from optimizer.model.predicates import PREDICATES, FoundOnNodes, ResourceIndex
-from optimizer.model.problem import NO_DEVICE, ClusterResource, Limit, Problem, ProblemWorkload
-from optimizer.wire.request_problem import UNPROCESSABLE, RequestProblem
+from optimizer.model.problem import Problem
+from optimizer.wire.request_problem import ProblemKind, RequestProblem
 
 PENDING_SHARE = 0.01
 """Part of its value that a place has at least where Pods stay pending; it has that of ready ones.
@@ -302,9 +303,4 @@ def too_many_scores(apps: int, devices: int, scores: int, most: int) -> RequestP
 
 
 def _refusal(why: str) -> RequestProblem:
-    return RequestProblem(
-        status=UNPROCESSABLE,
-        reason="TooManyPlaces",
-        title="The request is too large to solve at once",
-        detail=f"{why}; name fewer clusters or workloads",
-    )
+    return ProblemKind.TOO_MANY_PLACES.because(f"{why}; name fewer clusters or workloads")

@@ -14,8 +14,10 @@ import numpy as np
 from dsf.kube.selectors import valid_selector
 from optimizer.domain.arrays import Bools, Floats, Ints
 from optimizer.domain.fleet import Fleet, Supply, Workload
-from optimizer.model.device_fit import claimed_device
-from optimizer.model.node_fit import NodeCondition, missing_node, nodes_of, pod_demands
+from optimizer.model.nodes.device_fit import claimed_device
+from optimizer.model.nodes.divided_nodes import nodes_of
+from optimizer.model.nodes.node_fit import NodeCondition, missing_node
+from optimizer.model.nodes.pod_demands import pod_demands
 from optimizer.model.parameters import (
     NO_DEVICE,
     ClusterResource,
@@ -248,7 +250,7 @@ def unseen(indexed: ResourceIndex, workload: Workload, _: Floats) -> Bools:
 
 
 def other_device(indexed: ResourceIndex, workload: Workload, _: Floats) -> Bools:
-    """The workload's Pods name another device, or claim one there."""
+    """The workload may run on other devices alone, or its Pods claim one there."""
     if any(pod.claims for pod in workload.pods):
         return indexed.unclaimed(workload)
     return ~indexed.devices(workload.devices) if workload.devices else indexed.none
@@ -336,12 +338,12 @@ def uncosted(indexed: ResourceIndex, workload: Workload, values: Floats) -> Bool
 
 
 PREDICATES: Mapping[str, Predicate] = {
+    "NotPinned": Predicate(pinned, "are on clusters that it does not name"),
     "NotSelectable": Predicate(
         not_selectable, "are on clusters that OCM can't select for it (see the issues)"
     ),
     "NotSeen": Predicate(unseen, "are on clusters whose inventory is too old (see the issues)"),
-    "OtherDevice": Predicate(other_device, "are devices that its Pods don't name"),
-    "NotPinned": Predicate(pinned, "are on clusters that it does not name"),
+    "OtherDevice": Predicate(other_device, "are devices that it can't use"),
     "Excluded": Predicate(excluded_clusters, "are on clusters that it excludes"),
     "Drained": Predicate(drained, "are on clusters that are drained"),
     "Affinity": Predicate(affinity, "are on clusters that don't match its affinity"),
@@ -361,7 +363,10 @@ PREDICATES: Mapping[str, Predicate] = {
         uncosted, "have no usable score that a limit counts (see the issues)"
     ),
 }
-"""Reasons why a workload can never run on a resource of its kind, each with what tells it."""
+"""Reasons why a workload can never run on a resource of its kind, each with what tells it.
+
+Of several, the last is told: where a workload is pinned, what keeps it from those clusters.
+"""
 
 
 def ineligible(indexed: ResourceIndex, workload: Workload) -> Mapping[str, Bools]:

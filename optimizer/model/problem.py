@@ -24,26 +24,7 @@ from optimizer.model.parameters import (
     Nodes,
     ProblemPolicy,
     ProblemWorkload,
-    largest_supplies,
 )
-
-__all__ = [
-    "NO_DEVICE",
-    "CandidateAssignments",
-    "ClusterResource",
-    "Coefficients",
-    "Limit",
-    "Problem",
-    "ProblemPolicy",
-    "ProblemWorkload",
-    "grouped",
-    "largest_supplies",
-    "objective",
-    "tier_values",
-    "upper_bound",
-    "upper_bounds",
-]
-
 
 T = TypeVar("T", bound=np.generic)
 
@@ -402,61 +383,6 @@ def _corner(array: NDArray[T], workloads: Ints, resources: Ints) -> NDArray[T]:
     """Return the rows and columns of an array; the array itself where these are all."""
     whole = array.shape == (len(workloads), len(resources))
     return array if whole else array[np.ix_(workloads, resources)]
-
-
-def objective(problem: Problem, decision: Decision) -> float:
-    """Return the value of a decision: the sum over all tiers."""
-    return float(sum(tier_values(problem, decision)))
-
-
-def tier_values(problem: Problem, decision: Decision) -> tuple[float, ...]:
-    """Return the value of a decision in each tier; the better of two is the larger tuple.
-
-    Raises KeyError if the decision sets a variable that the problem lacks.
-    """
-    totals = [0.0] * max(1, len(problem.tiers))
-    for assignment in decision.assignments:
-        found = problem.indexes(assignment)
-        if found is None:
-            raise KeyError(assignment)
-        totals[problem.workload_tier[found[0]]] += float(problem.values[found])
-    totals[-1] += sum(
-        problem.policies[problem.policy_index[item]].value for item in decision.policies
-    )
-    return tuple(totals)
-
-
-def upper_bounds(problem: Problem) -> tuple[float, ...]:
-    """Return a bound of each tier: the sum of the best positive values of each workload.
-
-    A workload counts as many assignments as it has replicas.
-    """
-    totals = [0.0] * max(1, len(problem.tiers))
-    of_workloads = zip(
-        problem.workload_tier.tolist(), problem.workloads, problem.values, strict=True
-    )
-    for tier, workload, row in of_workloads:
-        totals[tier] += _best(workload, row)
-    return tuple(totals)
-
-
-def upper_bound(problem: Problem) -> float:
-    """Return a value that no decision exceeds."""
-    return float(sum(upper_bounds(problem)))
-
-
-def _best(workload: ProblemWorkload, row: Floats) -> float:
-    usable = row[row > 0]  # NaN is not above 0
-    if len(usable) > workload.replicas:
-        usable = np.partition(usable, -workload.replicas)[-workload.replicas :]
-    return float(usable.sum())
-
-
-def grouped(keys: Ints) -> Iterator[tuple[int, Ints]]:
-    """Yield each distinct key with the positions that have it, both ascending."""
-    order = np.argsort(keys, kind="stable")
-    distinct, starts = np.unique(keys[order], return_index=True)
-    yield from zip(distinct.tolist(), np.split(order, starts[1:]), strict=True) if len(keys) else ()
 
 
 def _by_cluster(clusters: Iterable[int], count: int) -> list[list[int]]:

@@ -13,11 +13,11 @@ from itertools import chain
 
 import numpy as np
 
-from optimizer.domain.arrays import Floats, Ints, members_by_key
+from optimizer.domain.arrays import Floats, Ints, grouped, members_by_key
 from optimizer.domain.solution import Assignment, Decision, Variable
-from optimizer.model.node_fit import NodeFit
+from optimizer.model.nodes.node_fit import NodeFit
 from optimizer.model.parameters import ProblemWorkload, largest_supplies
-from optimizer.model.problem import Problem, grouped
+from optimizer.model.problem import Problem
 
 TOLERANCE = 5e-6
 """By how much a row may be exceeded, relative to its largest coefficient: solvers are inexact."""

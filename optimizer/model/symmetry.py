@@ -25,13 +25,13 @@ from typing import Any, NamedTuple, TypeVar
 
 from optimizer.domain.arrays import Floats, members_by_key
 from optimizer.domain.fleet import Fleet, Workload
-from optimizer.model.problem import Problem, ProblemWorkload
+from optimizer.model.parameters import ProblemWorkload
+from optimizer.model.problem import Problem
 
 Key = tuple[Any, ...]
 """What a resource or policy is to rules and objective."""
 
 Name = TypeVar("Name", bound=Hashable)
-
 
 KEYED_FIELDS = tuple(
     item.name
@@ -40,7 +40,6 @@ KEYED_FIELDS = tuple(
 )
 """The fields that make two workloads differ. `app` is in the values; affinities are not
 keyed because a workload with either has no key."""
-
 
 _RELAXATION_FIELDS = tuple(
     item.name

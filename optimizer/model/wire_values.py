@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, Solution
-from optimizer.model.problem import ClusterResource, Problem
+from optimizer.model.parameters import ClusterResource
+from optimizer.model.problem import Problem
 from optimizer.wire.explanation import AssignmentRef, EnforcedPolicy, Placed
 
 

@@ -6,11 +6,14 @@ from contextlib import suppress
 from dsf.api.untrusted_text import listed
 from dsf.kube.errors import Conflict, KubeError
 from dsf.kube.kinds import MANAGED_CLUSTER, MANIFEST_WORK_REPLICA_SET
-from dsf.kube.port import Kube, Object
-from dsf.kube.reads import find_object
+from dsf.kube.port import Kube, Object, find_object
 from optimizer.follow.overview.constraints.constraint_fields import (
     ConstraintList,
     ConstraintsRequest,
+)
+from optimizer.follow.overview.constraints.remembered_constraints import (
+    constraint_change,
+    constraint_list,
 )
 from optimizer.follow.overview.constraints.statements import (
     CLUSTER,
@@ -19,8 +22,6 @@ from optimizer.follow.overview.constraints.statements import (
     Subject,
     annotations,
     commands,
-    constraint_change,
-    constraint_list,
     stated,
 )
 from optimizer.follow.overview.fleet_facts import FleetFacts
@@ -31,7 +32,7 @@ from optimizer.operations.fleet import fleet_facts
 from optimizer.operations.operation import Route, operation
 from optimizer.snapshot.annotations import PREFIX
 from optimizer.wire.request import Namespace
-from optimizer.wire.request_problem import CONFLICT, RequestProblem
+from optimizer.wire.request_problem import ProblemKind, RequestProblem
 
 _KINDS = {WORKLOAD: MANIFEST_WORK_REPLICA_SET, CLUSTER: MANAGED_CLUSTER}
 
@@ -44,7 +45,7 @@ async def list_constraints(
     facts = await fleet_facts(optimizer, namespace)
     if isinstance(facts, RequestProblem):
         return facts
-    return constraint_list(namespace, stated(facts), facts.observation.observed_at)
+    return constraint_list(facts, stated(facts))
 
 
 @operation(
@@ -63,8 +64,10 @@ async def keep_constraints(
     """Annotate workloads and clusters, so that each plan keeps the constraints.
 
     Parts of names are enough. A drain ends at its time; all else stays until it is forgotten.
-    Constraints that contradict each other are 422 with those that do, and no more. Nothing moves
-    until something plans: POST /optimize, or a PlacementOptimization, which plans at once.
+    Constraints that together leave some workload no place for ever are 422 with a smallest set of
+    them; what leaves fewer places than there are workloads says so, and a drain when it does.
+    Nothing moves until something plans: POST /optimize, or a PlacementOptimization, which plans at
+    once.
     """
     facts = await fleet_facts(optimizer, request.namespace)
     if isinstance(facts, RequestProblem):
@@ -76,7 +79,7 @@ async def keep_constraints(
         written = await write_constraints(optimizer, facts, change.changes)
         if isinstance(written, RequestProblem):
             return written
-    told = constraint_list(request.namespace, change.after, facts.observation.observed_at)
+    told = constraint_list(facts, change.after)
     shown = tuple(commands(change.changes, request.namespace))
     return told.model_copy(update={"commands": shown, "written": not request.dry_run})
 
@@ -104,11 +107,8 @@ async def write_constraints(
             problem = f"{error}"
         if problem:
             wrote = f"; {listed(done)} was written" if done else ""
-            return RequestProblem(
-                status=CONFLICT,
-                reason="ConstraintNotWritten",
-                title="A constraint could not be written",
-                detail=f"{name}: {problem}; ask again{wrote}",
+            return ProblemKind.CONSTRAINT_NOT_WRITTEN.because(
+                f"{name}: {problem}; ask again{wrote}"
             )
         done.append(name)
     return tuple(done)

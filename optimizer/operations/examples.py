@@ -62,7 +62,13 @@ CONSTRAINTS_EXAMPLES: Examples = {
             "namespace": "default",
             "remember": {
                 "apart": [["app01", "app02"]],
-                "drain": {"worker02": {"schedule": "0 22 * * *", "duration": "8h"}},
+                "drain": {
+                    "worker02": {
+                        "schedule": "0 22 * * *",
+                        "duration": "8h",
+                        "timeZone": "Europe/Berlin",
+                    }
+                },
             },
         },
     )

@@ -14,6 +14,7 @@ from dsf.kube.kinds import (
     DYNAMIC_SCORER,
     MANAGED_CLUSTER,
     MANIFEST_WORK_REPLICA_SET,
+    NODE_INVENTORY,
     PLACEMENT,
     PLACEMENT_BINDING,
     PLACEMENT_OPTIMIZATION,
@@ -47,10 +48,15 @@ async def fleet_facts(
     facts = await optimizer.service.fleet(namespace, listed=listed)
     if not facts.is_empty:
         return facts
-    known = await optimizer.may((right("list", MANIFEST_WORK_REPLICA_SET),))
-    others = await optimizer.service.namespaces_with_workloads() if known else ()
+    others = await namespaces_with_workloads(optimizer)
     missing = await optimizer.service.missing_namespace(namespace, others)
     return missing or replace(facts, with_workloads=others)
+
+
+async def namespaces_with_workloads(optimizer: AuthorizedOptimizer) -> tuple[str, ...]:
+    """Return the namespaces that have workloads; none for users who may not list these."""
+    known = await optimizer.may((right("list", MANIFEST_WORK_REPLICA_SET),))
+    return await optimizer.service.namespaces_with_workloads() if known else ()
 
 
 async def _listable(optimizer: AuthorizedOptimizer) -> frozenset[Kind]:
@@ -70,10 +76,11 @@ SHOWN_KINDS = (
     PLACEMENT_OPTIMIZATION,
     MANAGED_CLUSTER,
     DYNAMIC_SCORER,
+    NODE_INVENTORY,
 )
 """Kinds whose objects are shown as they are."""
 
-_OF_ALL = (MANAGED_CLUSTER, DYNAMIC_SCORER)
+_OF_ALL = (MANAGED_CLUSTER, DYNAMIC_SCORER, NODE_INVENTORY)
 """Those that belong to no namespace of workloads."""
 
 
@@ -89,7 +96,7 @@ async def named_objects(
     named = [kind for kind in kinds if {kind.kind.lower(), kind.plural} & {*words}]
     found, refused = list[Object](), list[RequestProblem]()
     for kind in named or kinds:
-        objects = await _objects(optimizer, kind, "" if kind in _OF_ALL else namespace)
+        objects = await listed_objects(optimizer, kind, "" if kind in _OF_ALL else namespace)
         if isinstance(objects, RequestProblem):
             refused.append(objects)
             continue
@@ -102,9 +109,10 @@ async def named_objects(
 
 
 @operation(rights=lambda kind, namespace: (right("list", kind, namespace),))
-async def _objects(
+async def listed_objects(
     optimizer: AuthorizedOptimizer, kind: Kind, namespace: str
 ) -> Sequence[Object] | RequestProblem:
+    """Return the objects of a kind, of a namespace or of the hub; none if it lacks the kind."""
     try:
         return await list_all(optimizer.service.hub, kind, namespace or None)
     except NotFound:  # the hub does not serve the kind

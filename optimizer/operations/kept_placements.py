@@ -1,21 +1,27 @@
 """The operations about PlacementOptimizations: list them, show one, approve the plan that waits."""
 
+import asyncio
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field
 
 from dsf.api.names import APPROVED_DIGEST_ANNOTATION
-from dsf.kube.errors import Conflict, NotFound
+from dsf.api.times import read_time
+from dsf.kube.errors import Conflict
 from dsf.kube.kinds import PLACEMENT_OPTIMIZATION
-from dsf.kube.reads import find_object
+from dsf.kube.port import Object, find_object
+from optimizer.follow.optimization.kept_conditions import objects_digest
 from optimizer.follow.optimization.kept_optimization import (
     kept_optimization,
     no_optimization,
     no_waiting_plan,
     refused_approval,
 )
-from optimizer.follow.optimization.report import objects_digest
+from optimizer.follow.overview.fleet_facts import FleetFacts
+from optimizer.follow.overview.kept_request import NotKept, claims, kept_request
 from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer, WriteAttempt
 from optimizer.operations.access.rights import (
     approving_rights,
@@ -23,9 +29,12 @@ from optimizer.operations.access.rights import (
     naming_rights,
     planning_rights,
 )
+from optimizer.operations.fleet import fleet_facts, listed_objects
 from optimizer.operations.operation import Route, operation
-from optimizer.plan.plan import result
+from optimizer.operations.planning import asked_scores, make_plan
+from optimizer.plan.plan import Plan, result
 from optimizer.service.observe import list_all
+from optimizer.snapshot.object_readers import name_of
 from optimizer.wire.placement_optimization import KeptList, KeptOptimization
 from optimizer.wire.request import Namespace, OptimizationName
 from optimizer.wire.request_problem import RequestProblem
@@ -46,12 +55,41 @@ async def list_optimizations(
     optimizer: AuthorizedOptimizer, namespace: Namespace
 ) -> KeptList | RequestProblem:
     """Tell of each PlacementOptimization whether it is fine, what is on offer and what waits."""
-    try:
-        objects = await list_all(optimizer.service.hub, PLACEMENT_OPTIMIZATION, namespace)
-    except NotFound:  # the hub does not serve the kind
-        objects = ()
+    objects = await listed_objects(optimizer, PLACEMENT_OPTIMIZATION, namespace)
+    if isinstance(objects, RequestProblem):
+        return objects
     found = KeptList(namespace=namespace, items=tuple(map(kept_optimization, objects)))
     return await optimizer.of_namespace(namespace, found, empty=not objects)
+
+
+@operation(rights=None)
+async def with_what_is_kept(optimizer: AuthorizedOptimizer, facts: FleetFacts) -> FleetFacts:
+    """Return the facts with the scores that something asks for, and with the plans that wait.
+
+    They lack both for users who may not list PlacementOptimizations.
+    """
+    kept = await listed_objects(optimizer, PLACEMENT_OPTIMIZATION, facts.namespace)
+    if isinstance(kept, RequestProblem):
+        return facts
+    asked = await asked_scores(optimizer, facts.namespace, kept)
+    return replace(facts, asked_scores=asked, waiting=_waiting(kept, facts))
+
+
+def _waiting(kept: Iterable[Object], facts: FleetFacts) -> Mapping[str, KeptOptimization]:
+    """Return by workload what has a plan that waits and surely places it.
+
+    Such a plan leaves none without a place, is of the spec as it is, and younger than the workload.
+    """
+    objects, waiting = {name_of(obj): obj for obj in kept}, dict[str, KeptOptimization]()
+    for name, owner in claims(objects.values(), facts).items():
+        item = kept_optimization(objects[owner])
+        plan = item.status.plan if item.waiting else None
+        made = read_time(plan.time) if plan and not plan.unplaced else None
+        created = read_time(facts.workloads[name]["metadata"].get("creationTimestamp"))
+        newest = objects[owner]["metadata"].get("generation") == item.status.observed_generation
+        if newest and made and created and created <= made:
+            waiting[name] = item
+    return waiting
 
 
 @operation(rights=None, route=Route("GET", _ONE, "Tell why something is kept as it is", tag=_TAG))
@@ -85,9 +123,27 @@ async def show_waiting_plan(
     if isinstance(kept, RequestProblem):
         return kept
     found = optimizer.service.waiting.get((namespace, optimization))
-    if found is None or objects_digest(found.plan) != kept.waiting:
+    plan = found.plan if found else None
+    if plan is None and kept.waiting:
+        plan = await _made_again(optimizer, kept)
+    if plan is None or objects_digest(plan) != kept.waiting:
         return no_waiting_plan(kept)
-    return result(found.plan, None)
+    return result(plan, None)
+
+
+async def _made_again(optimizer: AuthorizedOptimizer, kept: KeptOptimization) -> Plan | None:
+    """Return the plan of what is kept, made now; None if none can be made.
+
+    The plan that waits is in the memory of the process that keeps it, which may be another one.
+    """
+    objects = await list_all(optimizer.service.hub, PLACEMENT_OPTIMIZATION, kept.namespace)
+    obj = next((obj for obj in objects if name_of(obj) == kept.name), None)
+    facts = await fleet_facts(optimizer, kept.namespace)
+    if obj is None or isinstance(facts, RequestProblem):
+        return None
+    meant = await asyncio.to_thread(kept_request, obj, objects, facts)
+    made = None if isinstance(meant, NotKept) else await make_plan(optimizer, meant.request)
+    return made if isinstance(made, Plan) else None
 
 
 @operation(

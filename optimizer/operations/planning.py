@@ -1,19 +1,25 @@
 """The operations that plan: a dry run of a few words, and a complete request that is applied."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field
 
+from dsf.api.names import score_object_name
 from dsf.kube.kinds import PLACEMENT_OPTIMIZATION
+from dsf.kube.port import Object
 from optimizer.domain.issue import Issue
 from optimizer.follow.overview.fleet_facts import FleetFacts
+from optimizer.follow.overview.kept_request import keeper_issues, kept_elsewhere, named_elsewhere
 from optimizer.follow.overview.plan_request import (
     PartialRequest,
     PlanRequest,
     PlanResult,
+    of_question,
     with_namespace,
+    with_optimization,
 )
 from optimizer.follow.overview.question_completion import (
     PlanningQuestion,
@@ -24,19 +30,13 @@ from optimizer.follow.overview.what_if import PretendedObjects
 from optimizer.follow.record.plan_history import RequestInForce, requests_in_force
 from optimizer.follow.record.recorded_plan import recorded_request
 from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer, WriteAttempt
-from optimizer.operations.access.rights import (
-    Rights,
-    keeping_rights,
-    planning_rights,
-    writing_rights,
-)
+from optimizer.operations.access.rights import Rights, planning_rights, writing_rights
 from optimizer.operations.examples import OPTIMIZE_EXAMPLES, PLAN_EXAMPLES
-from optimizer.operations.fleet import fleet_facts
+from optimizer.operations.fleet import fleet_facts, listed_objects
 from optimizer.operations.operation import Route, operation
 from optimizer.operations.recorded_plans import recorded_plans
 from optimizer.operations.writes import shown_or_applied
 from optimizer.plan.plan import Plan, result
-from optimizer.service.observe import list_all
 from optimizer.snapshot.object_readers import name_of
 from optimizer.wire.placement_optimization import PlacementOptimizationSpec, read_spec
 from optimizer.wire.plan_record import PlanRecord
@@ -47,13 +47,21 @@ from optimizer.wire.result import OptimizeResult
 
 @operation(rights=None)
 async def question(
-    optimizer: AuthorizedOptimizer, partial: PartialRequest, facts: FleetFacts | None = None
+    optimizer: AuthorizedOptimizer,
+    partial: PartialRequest,
+    facts: FleetFacts | None = None,
+    *,
+    explains: bool = False,
 ) -> PlanningQuestion | RequestProblem:
     """Return the request that a partial one means; `facts`: of its namespace, if they are known.
 
-    An objective that it does not say is that of the PlacementOptimization of its optimization, or
-    else that of the plan in force, for users who may list these. A gap that it does not say is that
-    of plans that a person waits for.
+    One that names no workloads leaves out those that another PlacementOptimization keeps, unless
+    it `explains` any of them.
+
+    An optimization that it does not say is `default`, or else the only one of the namespace. An
+    objective that it does not say is that of the PlacementOptimization of its optimization, or else
+    that of the plan in force, for users who may list these. A gap that it does not say is that of
+    plans that a person waits for.
     """
     settled = with_namespace(partial)
     if isinstance(settled, RequestProblem):
@@ -61,31 +69,67 @@ async def question(
     further = {"gap": optimizer.service.answer_gap, **settled.further}
     settled = replace(settled, further=further)
     if settled.is_whole_request:
-        return whole_request(settled)
+        found = whole_request(settled)
+        return of_question(found, settled) if isinstance(found, RequestProblem) else found
     known = facts or await fleet_facts(optimizer, settled.namespace)
     if isinstance(known, RequestProblem):
         return known
-    taken = await _request_in_force(optimizer, settled) if settled.needs_objective else None
+    kept = await listed_objects(optimizer, PLACEMENT_OPTIMIZATION, settled.namespace)
+    kept = () if isinstance(kept, RequestProblem) else kept
+    named = with_optimization(known, settled, map(name_of, kept))
+    if isinstance(named, RequestProblem):
+        return named
+    taken = await _request_in_force(optimizer, named, kept) if named.needs_objective else None
     if isinstance(taken, RequestProblem):
         return taken
-    return complete_question(known, settled, taken)
+    elsewhere = {} if explains else kept_elsewhere(kept, known, named.optimization)
+    found = complete_question(known, named, taken, named_elsewhere(elsewhere, kept))
+    if isinstance(found, PlanningQuestion):
+        found = _with_keepers(found, elsewhere)
+    return of_question(found, settled) if isinstance(found, RequestProblem) else found
+
+
+def _with_keepers(found: PlanningQuestion, elsewhere: Mapping[str, str]) -> PlanningQuestion:
+    planned = {item.name for item in found.request.target_workloads}
+    return found._replace(issues=tuple(keeper_issues(elsewhere, planned, found.left_out)))
 
 
 async def _request_in_force(
-    optimizer: AuthorizedOptimizer, partial: PartialRequest
+    optimizer: AuthorizedOptimizer, partial: PartialRequest, kept: Sequence[Object]
 ) -> RequestInForce | RequestProblem | None:
-    if await optimizer.may(keeping_rights(partial.namespace)):
-        objects = await list_all(optimizer.service.hub, PLACEMENT_OPTIMIZATION, partial.namespace)
-        named = (obj for obj in objects if name_of(obj) == partial.optimization)
-        spec = next(map(read_spec, named), None)
-        if isinstance(spec, PlacementOptimizationSpec):
-            counting = spec.open_schedule(optimizer.service.now()) or spec
-            scores = {"preference": counting.preference, "objectives": counting.objectives}
-            return RequestInForce(None, spec.model_copy(update=scores))
+    named = (obj for obj in kept if name_of(obj) == partial.optimization)
+    spec = next(map(read_spec, named), None)
+    if isinstance(spec, PlacementOptimizationSpec):
+        counting = spec.open_schedule(optimizer.service.now()) or spec
+        scores = {"preference": counting.preference, "objectives": counting.objectives}
+        return RequestInForce(None, spec.model_copy(update=scores))
     found = await recorded_plans(optimizer, partial.namespace)
     records = () if isinstance(found, Issue | RequestProblem) else found
     found_in = requests_in_force(records, partial.optimization)
     return await asyncio.to_thread(next, found_in, None)
+
+
+async def asked_scores(
+    optimizer: AuthorizedOptimizer, namespace: str, kept: Sequence[Object]
+) -> frozenset[str] | None:
+    """Return the scores that plans in force and PlacementOptimizations ask for; None: any may be.
+
+    That is so where nothing asks for one yet, or not all that asks can be read.
+    """
+    records = await recorded_plans(optimizer, namespace)
+    if isinstance(records, RequestProblem):
+        return None
+    plans = () if isinstance(records, Issue) else records
+    found = [*map(read_spec, kept), *await asyncio.to_thread(tuple, requests_in_force(plans))]
+    names = set[str]()
+    for item in found:
+        if isinstance(item, RequestProblem):
+            return None
+        request = item.request if isinstance(item, RequestInForce) else item
+        names |= request.score_names
+        for timed in item.schedules if isinstance(item, PlacementOptimizationSpec) else ():
+            names |= {score.score_name for score in (timed.preference, *timed.objectives)}
+    return frozenset(map(score_object_name, names)) or None
 
 
 def _planning_rights(request: OptimizeRequest, *, to_apply: bool) -> Rights:
@@ -189,7 +233,7 @@ async def plan(optimizer: AuthorizedOptimizer, request: PlanRequest) -> PlanResu
     asked = await wait(question(optimizer, request.partial))
     if isinstance(asked, RequestProblem):
         return asked
-    made = await wait(make_plan(optimizer, asked.request, pretended=asked.pretended))
+    made = await wait(plan_question(optimizer, request.partial, asked))
     if isinstance(made, RequestProblem):
         return made
     if asked.pretended is None:
@@ -199,6 +243,16 @@ async def plan(optimizer: AuthorizedOptimizer, request: PlanRequest) -> PlanResu
         request=None if asked.pretended else recorded_request(made),
         objective_from=asked.objective,
     )
+
+
+async def plan_question(
+    optimizer: AuthorizedOptimizer, partial: PartialRequest, asked: PlanningQuestion
+) -> Plan | RequestProblem:
+    """Make the plan of a question; a refusal names the fields of the question."""
+    made = await make_plan(optimizer, asked.request, pretended=asked.pretended)
+    if isinstance(made, RequestProblem):
+        return of_question(made, partial)
+    return replace(made, issues=(*asked.issues, *made.issues))
 
 
 @operation(rights=None)

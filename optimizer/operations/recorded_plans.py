@@ -5,8 +5,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-from dsf.api.invalid_input import InvalidInput
-from dsf.api.plural import joined
+from dsf.api.untrusted_text import InvalidInput, joined
 from dsf.kube.kinds import MANIFEST_WORK_REPLICA_SET
 from optimizer.domain.issue import Issue
 from optimizer.follow.overview.name_search import find_name
@@ -162,7 +161,8 @@ def _restores(plan: Plan, asked: RollbackRequest) -> bool:
         return False
     revision, part, said = plan.rollback.to_revision, plan.rollback.workload, asked.workload
     restored = (plan.request.namespace, plan.optimization, revision)
-    wanted = (asked.namespace, asked.optimization, asked.to_revision or revision)
+    optimization = asked.optimization or plan.optimization
+    wanted = (asked.namespace, optimization, asked.to_revision or revision)
     return restored == wanted and (said in part if said and part else said == part)
 
 

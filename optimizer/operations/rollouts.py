@@ -11,7 +11,7 @@ from optimizer.follow.rollout.rollout_record import RolloutRecord, status_of
 from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer, WriteAttempt
 from optimizer.operations.access.rights import record_rights, rollout_rights
 from optimizer.operations.operation import Route, operation
-from optimizer.service.rollout_controller import RolloutController
+from optimizer.service.rollouts.rollout_records import RolloutRecords
 from optimizer.wire.request import Namespace, OptimizationName
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.rollout import RolloutCommand, RolloutList, RolloutStatus
@@ -29,7 +29,7 @@ async def list_rollouts(
     optimizer: AuthorizedOptimizer, namespace: Namespace
 ) -> RolloutList | RequestProblem:
     """Tell how far the newest Stepwise rollout of each optimization is."""
-    records = await optimizer.service.rollouts.of_namespace(namespace)
+    records = await optimizer.service.rollouts.records.of_namespace(namespace)
     found = RolloutList(items=tuple(map(status_of, records)))
     return await optimizer.of_namespace(namespace, found, empty=not found.items)
 
@@ -41,7 +41,7 @@ async def rollout_status(
     optimizer: AuthorizedOptimizer, namespace: _Namespace, optimization: _Optimization
 ) -> RolloutStatus | RequestProblem:
     """Tell which step is made, what it waits for and since when, with OCM's reason."""
-    record = await optimizer.service.rollouts.find(namespace, optimization)
+    record = await optimizer.service.rollouts.records.find(namespace, optimization)
     return status_of(record) if record else no_rollout(namespace, optimization)
 
 
@@ -52,13 +52,13 @@ async def follow_rollout(
     optimizer: AuthorizedOptimizer, namespace: _Namespace, optimization: _Optimization
 ) -> AsyncGenerator[RolloutStatus] | RequestProblem:
     """Send the status now and whenever it changes. The stream ends when the rollout has."""
-    rollouts = optimizer.service.rollouts
+    rollouts = optimizer.service.rollouts.records
     record = await rollouts.find(namespace, optimization)
     return _statuses(rollouts, record) if record else no_rollout(namespace, optimization)
 
 
 async def _statuses(
-    rollouts: RolloutController, record: RolloutRecord
+    rollouts: RolloutRecords, record: RolloutRecord
 ) -> AsyncGenerator[RolloutStatus]:
     changes = rollouts.changes(record)
     del record  # What is followed is shared.

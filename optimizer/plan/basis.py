@@ -3,14 +3,14 @@
 import hashlib
 import json
 import zlib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
-from types import MappingProxyType
 from typing import Any
 
 from dsf.api.scoring.quantity import format_quantity
-from dsf.api.untrusted_text import UntrustedName
+from dsf.api.untrusted_text import UntrustedName, listed
 from dsf.kube.changes import Change
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Cluster, Fleet, Selector, Supply, Workload
@@ -18,6 +18,12 @@ from optimizer.domain.mig.gpu_pools import GpuPools
 from optimizer.domain.solution import Decision
 from optimizer.snapshot.ownership.namespace_reader import Dependent
 from optimizer.wire.rollout import RolloutStrategy
+
+_SHOWN_MEMBERS = 3
+"""Members of a list that one message names."""
+
+_LONGEST = 60
+"""Characters of a value that is shown; of a longer one it is only said that it changed."""
 
 
 def digest_of(
@@ -111,15 +117,17 @@ def _sha256(parts: Iterable[bytes]) -> str:
     return digest.hexdigest()
 
 
-_CHECKSUM_BYTES = 4
-"""Bytes for each field: enough to name a field, not to tell whether anything changed."""
+_SHOWN_NAMES = 3
+"""Clusters or workloads that one change names."""
 
 _WORDS = {
     "base": "supplies without a policy",
     "candidates": "candidate policies",
+    "drained": "drain",
     "enforced": "enforced policies",
     "excluded_clusters": "excluded clusters",
     "gpus": "GPUs",
+    "no_new_policies": "closed to new policies",
     "used_by_others": "use by others",
     "unselectable": "clusters that OCM can't select",
     "avoided": "clusters that it avoids",
@@ -130,12 +138,11 @@ _WORDS = {
 class Basis:
     """The SHA-256 of the facts that must not change between planning and applying.
 
-    `checksums`: for each fact, such as `workload app01`, those of its fields one after the other.
-    They only name what changed: the digest says whether anything did.
+    `facts`: the fields of each of them by name, such as `workload app01`, as compressed JSON.
     """
 
     digest: str
-    checksums: Mapping[str, bytes] = field(default_factory=dict, compare=False)
+    facts: bytes = field(default=b"", compare=False)
 
 
 def basis_of(fleet: Fleet, pools: GpuPools) -> Basis:
@@ -144,26 +151,26 @@ def basis_of(fleet: Fleet, pools: GpuPools) -> Basis:
     Scores are left out, and so are generated candidates, which depend on them. The current state is
     left out, because the changes of a plan are compared with the generated objects.
     """
-    facts = dict(_facts(fleet, pools))
+    facts = _text(dict(_facts(fleet, pools)))
     others = {"namespace": fleet.namespace, "optimization": fleet.optimization}
-    return Basis(
-        digest_of_json([others, facts]),
-        MappingProxyType({name: _checksums(fields) for name, fields in facts.items()}),
-    )
+    return Basis(_sha256([_text(others), facts]), zlib.compress(facts, level=1))
 
 
 def changed_facts(then: Basis, fleet: Fleet, pools: GpuPools) -> Iterator[tuple[str, str]]:
-    """Yield each fact that is not as it was, with what changed: fields, `is new` or `is gone`."""
-    now = dict(_facts(fleet, pools))
-    for name, fields in now.items():
-        before = then.checksums.get(name)
-        if before is None:
-            yield name, "is new"
-        elif words := ", ".join(_differing(fields, before)):
-            yield name, f"changed: {words}"
-    for name in then.checksums:
-        if name not in now:
-            yield name, "is gone"
+    """Yield what is not as it was, with the changed fields, `is new` or `is gone`.
+
+    Clusters of the same changes are told as one, as workloads are.
+    """
+    before = json.loads(zlib.decompress(then.facts))
+    now = json.loads(_text(dict(_facts(fleet, pools))))
+    alike = defaultdict[tuple[str, str], list[str]](list)
+    for fact in {**now, **before}:
+        noun, _, name = fact.rpartition(" ")
+        if what := _changed_fields(before.get(fact), now.get(fact), _WORDS):
+            alike[noun, what].append(name)
+    for (noun, what), names in alike.items():
+        plural = "s" if len(names) > 1 else ""
+        yield f"{noun}{plural} {listed(names, _SHOWN_NAMES)}", what
 
 
 def _facts(fleet: Fleet, pools: GpuPools) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -174,9 +181,13 @@ def _facts(fleet: Fleet, pools: GpuPools) -> Iterator[tuple[str, dict[str, Any]]
             for node in pool.nodes
         ]
         name = f"managed cluster {cluster.name}"
-        yield name, {**_cluster_fields(_listed(_stated(cluster))), "gpus": gpus}
+        fields = asdict(replace(_listed(_stated(cluster)), nodes=None, device_classes={}))
+        yield name, {**fields, "gpus": gpus}
     for workload in fleet.workloads:
-        yield f"workload {workload.name}", _workload_fields(replace(workload, current=()))
+        yield (
+            f"workload {workload.name}",
+            asdict(replace(workload, current=(), unseen=(), pending=())),
+        )
 
 
 def _listed(cluster: Cluster) -> Cluster:
@@ -184,19 +195,62 @@ def _listed(cluster: Cluster) -> Cluster:
     return replace(cluster, candidates=listed, enforced=())
 
 
-def _checksums(fields: Mapping[str, Any]) -> bytes:
-    return b"".join(
-        zlib.crc32(json.dumps(value, sort_keys=True).encode()).to_bytes(_CHECKSUM_BYTES, "big")
-        for value in fields.values()
-    )
+def _changed_fields(
+    before: Mapping[str, Any] | None, now: Mapping[str, Any] | None, words: Mapping[str, str]
+) -> str:
+    """Return what changed of a fact's fields, as JSON: `is new`, `is gone`, empty if nothing did.
+
+    `words`: what messages call a field; one that has no words has its name.
+    """
+    if before is None or now is None:
+        return "is new" if before is None else "is gone"
+    parts = [
+        _change(words.get(name, name.replace("_", " ")), before.get(name), value)
+        for name, value in now.items()
+        if value != before.get(name)
+    ]
+    return f"changed: {', '.join(parts)}" if parts else ""
 
 
-def _differing(fields: Mapping[str, Any], before: bytes) -> Iterator[str]:
-    now = _checksums(fields)
-    for index, name in enumerate(fields):
-        place = slice(index * _CHECKSUM_BYTES, (index + 1) * _CHECKSUM_BYTES)
-        if now[place] != before[place]:
-            yield _WORDS.get(name, name.replace("_", " "))
+def _change(word: str, before: Any, now: Any) -> str:
+    if isinstance(now, list | dict) and isinstance(before, list | dict):
+        found = _members(_by_name(before), _by_name(now))
+        return f"{word} ({' and '.join(found) or 'their order'})"
+    texts = _word(now), _word(before)
+    return word if max(map(len, texts)) > _LONGEST else "{} (now {}, was {})".format(word, *texts)
+
+
+def _members(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    for said, names in (
+        ("now also", [name for name in now if name not in before]),
+        ("no longer", [name for name in before if name not in now]),
+        ("other values of", [name for name in now if now[name] != before.get(name, now[name])]),
+    ):
+        if names:
+            yield f"{said} {listed(names, _SHOWN_MEMBERS)}"
+
+
+def _by_name(found: list[Any] | dict[str, Any]) -> dict[str, Any]:
+    """Return the members of a list by what a message calls them: a policy by its name."""
+    if isinstance(found, dict):
+        return {f"{key}={_word(value)}": value for key, value in found.items()}
+    return {
+        item["policy"] if isinstance(item, dict) and "policy" in item else _word(item): item
+        for item in found
+    }
+
+
+def _word(value: Any) -> str:
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case int() | float():
+            return f"{value:g}"
+        case dict():
+            return " ".join(map(_word, value.values()))
+        case list():
+            return " ".join(map(_word, value)) or "none"
+    return UntrustedName(value) if value else "none"
 
 
 def assumptions(fleet: Fleet, decision: Decision) -> dict[str, str]:

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from dsf.api.optimization import generating_optimization
+from dsf.api.optimization import Optimization, generating_optimization
+from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.access_reviews import missing_right
 from dsf.kube.changes import NOT_DATA, Change, ChangeResult, Create, Delete, Patch, diff
 from dsf.kube.json_merge_patch import merged
@@ -11,6 +12,8 @@ from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, POLICY, Kind
 from dsf.kube.port import Object
 from optimizer.snapshot.object_readers import generated_by, labels_of, name_of, placement_of
 from optimizer.snapshot.observation import KeptObjects, Observation
+from optimizer.wire.request import OptimizeRequest
+from optimizer.wire.request_problem import ProblemKind, RequestProblem
 from optimizer.wire.result import Action, FailedChange, PlannedChange
 
 _ACTIONS: Mapping[type[Change], Action] = {Create: "create", Patch: "patch", Delete: "delete"}
@@ -98,6 +101,32 @@ def taken_names(
     }
     names = sorted((obj["kind"], name_of(obj)) for obj in desired)
     return {f"{kind} {name}": taken[kind, name] for kind, name in names if (kind, name) in taken}
+
+
+def overwriting(
+    desired: Iterable[Object], observation: Observation, request: OptimizeRequest
+) -> RequestProblem | None:
+    """Return a refusal if the plan would overwrite objects of others."""
+    taken = taken_names(desired, observation, request.optimization)
+    by_hand = [text for text, owner in taken.items() if owner is None]
+    if by_hand:
+        return ProblemKind.NOT_GENERATED.because(
+            f"{', '.join(by_hand)} in namespace {request.namespace} would be overwritten;"
+            " delete it, or refer to another Placement"
+        )
+    if not taken:
+        return None
+    name = UntrustedName(next(filter(None, taken.values())))
+    owned = ", ".join(
+        f"{text} of {Optimization(request.namespace, owner)}"
+        for text, owner in taken.items()
+        if owner is not None
+    )
+    return ProblemKind.OTHER_OPTIMIZATION.because(
+        f"{owned} would be overwritten by {request.owner}; a workload belongs to one"
+        f' optimization: name that one, as `"optimization": "{name}"` of the request, or take it'
+        " out of the request; a reset of that one would delete all that it generated"
+    )
 
 
 def after_changes(observation: Observation, made: Iterable[Change]) -> Observation:

@@ -7,12 +7,11 @@ change that makes the decision impossible makes its plan out of date.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from dsf.api.plural import joined
-from dsf.api.untrusted_text import UntrustedName
+from dsf.api.untrusted_text import UntrustedName, joined
 from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet
 from optimizer.domain.solution import Decision, PolicyEnforcement
 from optimizer.model.formulate import decided_problem
-from optimizer.model.rules import capacity, node_fit, supplied, violations
+from optimizer.model.rules import capacity, chosen_part, node_fit, supplied, violations
 from optimizer.wire.request_problem import FieldProblem
 
 MAX_BROKEN = 3
@@ -58,10 +57,14 @@ def lacking_nodes(fleet: Fleet, decision: Decision, enforced: Enforced) -> Itera
         known = replace(cluster, candidates=_candidates(cluster, enforced.get(cluster.name, ())))
         problem = decided_problem(replace(fleet, clusters=(known,), limits=()), there)
         if broken := violations(problem, there, (capacity, supplied, node_fit)):
-            said = joined((f"{rule}" for rule in broken), MAX_BROKEN, separator="; ")
-            yield FieldProblem(
-                f"managed cluster {UntrustedName(cluster.name)}", f"not true: {said}"
+            lacking = len(chosen_part(problem, there)[1])
+            prefixes = ["", "not true: "]
+            said = joined(
+                (f"{prefixes[at >= lacking]}{rule}" for at, rule in enumerate(broken)),
+                MAX_BROKEN,
+                separator="; ",
             )
+            yield FieldProblem(f"managed cluster {UntrustedName(cluster.name)}", said)
 
 
 def _candidates(

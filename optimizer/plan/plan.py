@@ -3,21 +3,17 @@
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import islice
 
 import yaml
 
 from dsf.api.crd.placement_plan import RecordedRollback
-from dsf.api.optimization import Optimization
-from dsf.api.plural import joined
-from dsf.api.untrusted_text import UntrustedName, quoted
+from dsf.api.untrusted_text import joined, quoted
 from dsf.kube.changes import Change
 from dsf.kube.port import Object
 from optimizer.candidates.layout_bounds import bounded_over_all_layouts, omitted_layout_issues
 from optimizer.domain.arrays import members_by_key
 from optimizer.domain.fleet import Fleet, Selector
-from optimizer.domain.issue import OTHERS_REASONS, Issue
-from optimizer.domain.mig.gpu_pools import GpuPools
+from optimizer.domain.issue import Issue
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.domain.solution import (
     Decision,
@@ -29,11 +25,11 @@ from optimizer.domain.solution import (
 from optimizer.model.formulate import staying
 from optimizer.model.problem import Problem
 from optimizer.model.wire_values import placed
-from optimizer.plan.basis import Basis, assumptions, basis_of, changed_facts, digest_of
-from optimizer.plan.generated_objects import after_changes, changes, describe, taken_names
+from optimizer.plan.basis import Basis, assumptions, digest_of
+from optimizer.plan.generated_objects import after_changes, changes, describe, overwriting
 from optimizer.plan.gpu_changes import NO_GPUS, PlannedGpus, planned_gpus
 from optimizer.plan.manifests import manifests, workload_placement
-from optimizer.plan.nodes_since import Enforced, enforced_candidates, lacking_nodes
+from optimizer.plan.nodes_since import Enforced, enforced_candidates
 from optimizer.plan.uncovered_others import as_result as uncovered_as_result
 from optimizer.plan.uncovered_others import issues as uncovering_issues
 from optimizer.plan.uncovered_others import losing_claims, uncovered_others
@@ -46,8 +42,6 @@ from optimizer.plan.workload_moves import (
     workload_moves,
 )
 from optimizer.snapshot.fleet_reader import MAX_ISSUES
-from optimizer.snapshot.fleet_snapshot import read_objects
-from optimizer.snapshot.ineffective_input import unknown_names
 from optimizer.snapshot.object_readers import cluster_selectors
 from optimizer.snapshot.observation import (
     Observation,
@@ -55,17 +49,14 @@ from optimizer.snapshot.observation import (
     left_over,
     own_decisions,
     unselected_works,
-    with_works,
 )
 from optimizer.snapshot.ownership.others import Dependents
 from optimizer.wire.explanation import Explanation, Placed
 from optimizer.wire.plan_record import RolloutPlan
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import (
-    CONFLICT,
-    FORBIDDEN,
-    UNAVAILABLE,
     FieldProblem,
+    ProblemKind,
     RequestProblem,
     optimizer_forbidden,
 )
@@ -83,8 +74,6 @@ from optimizer.wire.result import (
 _OTHERS_STAY = "the writes that the hub accepted stay"
 MAX_NAMED = 5
 """Parts of others, and differences, that the sentence of a refusal names."""
-MAX_DIFFERENCES = 100
-"""Differences that a refusal lists."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -168,8 +157,11 @@ def plan(
     problem: Problem,
     solution: Solution,
     settings: OptimizerSettings,
+    recorded: Iterable[Unplaced] = (),
 ) -> Plan | RequestProblem:
     """Return the plan of a solution; a decision without placements implies no changes.
+
+    `recorded`: the workloads without a place in the plan that it restores, with the reasons.
 
     A workload without a place that runs although its Placement is gone gets one that selects
     nothing: OCM would leave it where it is otherwise, on what the plan counts as free.
@@ -179,7 +171,7 @@ def plan(
     left = left_over(observation, request)
     if objects:
         objects += tuple(_stopping(fleet, decided, left, settings.claim_name))
-    refused = _taken(objects, observation, request)
+    refused = overwriting(objects, observation, request)
     if refused:
         return refused
     running = own_decisions(observation, request, settings)
@@ -192,7 +184,7 @@ def plan(
     wide = bounded_over_all_layouts(fleet, solution)
     more = (wide.bound or 0.0) - (solution.bound or 0.0)
     reported = _net_of_stays(wide, staying(fleet))
-    left_out = unplaced(request, fleet, problem, solution)
+    left_out = unplaced(request, fleet, problem, solution, recorded)
     moves = workload_moves(
         fleet,
         decided,
@@ -231,62 +223,6 @@ def plan(
         unselected=dict(unselected_works(observation, _selectors(observation, settings))),
         enforced=enforced_candidates(fleet, solution.decision),
     )
-
-
-def stale(
-    made: Plan, observation: Observation, settings: OptimizerSettings
-) -> RequestProblem | None:
-    """Return why a plan is out of date; None if it can be applied.
-
-    Scores are not compared: they change which plan is best, not which plans are possible. What no
-    longer runs is not missed: a plan that left room for it has room.
-    """
-    observation = with_works(observation, made.unselected)
-    scores = [score.score_name for _, score in made.request.read_scores]
-    refused = unknown_names(observation, made.request, scores)
-    if refused:
-        return refused
-    read = read_objects(observation, made.request, settings)
-    if basis_of(read.fleet, read.pools) != made.basis:
-        return _others_since(made, read.fleet) or _stale(
-            "what it depends on has changed", _differences(made, read.fleet, read.pools)
-        )
-    lacking = list(lacking_nodes(read.fleet, made.solution.decision, made.enforced))
-    if lacking:
-        return _stale("nodes no longer have what it needs", lacking)
-    kept = kept_objects(
-        observation, made.request, own_decisions(observation, made.request, settings)
-    )
-    implied = changes(made.manifests, observation, made.request.optimization, kept)
-    if made.manifests and implied != made.changes:
-        return _stale(
-            f"the generated objects of {made.request.owner} have changed",
-            _other_changes(made.changes, implied),
-        )
-    more = _more_uncovered(made, observation, settings)
-    if more:
-        return _stale("it would uncover workloads of others that it did not announce", more)
-    return _taken(made.manifests, observation, made.request)
-
-
-def _more_uncovered(
-    made: Plan, observation: Observation, settings: OptimizerSettings
-) -> list[FieldProblem]:
-    """Return the workloads of others that a plan uncovers now, and did not when it was made."""
-    request = made.request
-    after = own_decisions(after_changes(observation, made.changes), request, settings)
-    losing = losing_claims(observation, request, settings, after.policies, made.changes)
-    now = uncovered_others(observation, request, settings, losing if made.manifests else ())
-    announced = {(name, *i.key) for name, items in made.uncovers.items() for i in items}
-    return [
-        FieldProblem(
-            f"managed cluster {name}",
-            f"{UntrustedName(item.workload) if item.named else 'a workload'} of {item.owner}",
-        )
-        for name, items in now.items()
-        for item in items
-        if (name, *item.key) not in announced
-    ]
 
 
 def result(made: Plan, applied: Applied | None) -> OptimizeResult:
@@ -339,25 +275,18 @@ def refused_writes(
     rights = dict.fromkeys(item.missing_right for item in failed if item.missing_right)
     missing = "; ".join(f"{right}" for right in rights)
     if missing and as_caller:
-        return RequestProblem(
-            status=FORBIDDEN,
-            reason="Forbidden",
-            title="The caller lacks a right",
-            detail=f"the caller may not: {missing}; {_OTHERS_STAY}",
-            errors=errors,
+        return ProblemKind.CALLER_LACKS_RIGHT.because(
+            f"the caller may not: {missing}; {_OTHERS_STAY}", errors
         )
     if missing:
         return optimizer_forbidden(missing, _OTHERS_STAY, errors)
-    return RequestProblem(
-        status=UNAVAILABLE,
-        reason="HubRefused",
-        title="The hub refused some writes of the plan",
-        detail=joined(
+    return ProblemKind.HUB_REFUSED.because(
+        joined(
             (f"{error.field}: {quoted(error.message)}" for error in errors),
             MAX_NAMED,
             separator="; ",
         ),
-        errors=errors,
+        errors,
     )
 
 
@@ -404,85 +333,3 @@ def _policies(choices: Iterable[PolicyEnforcement]) -> dict[str, str]:
     """Return the policies of each cluster; those of several pools are joined by commas."""
     by_cluster = members_by_key((item.cluster, item.policy) for item in choices)
     return {cluster: ", ".join(policies) for cluster, policies in by_cluster.items()}
-
-
-def _others_since(made: Plan, fleet: Fleet) -> RequestProblem | None:
-    """Return a refusal with both names if others have come to the plan's clusters since."""
-    found = [
-        item.message
-        for item in fleet.issues
-        if item.reason in OTHERS_REASONS and item not in made.issues
-    ]
-    if not found:
-        return None
-    return RequestProblem(
-        status=CONFLICT,
-        reason="HeldByOthers",
-        title="Others have what the plan counts on",
-        detail=f"since {made.request.owner} was planned:"
-        f" {joined(found, MAX_NAMED, separator='; ')}; plan again",
-    )
-
-
-def _taken(
-    desired: Iterable[Object], observation: Observation, request: OptimizeRequest
-) -> RequestProblem | None:
-    """Return a refusal if the plan would overwrite objects of others."""
-    taken = taken_names(desired, observation, request.optimization)
-    by_hand = [text for text, owner in taken.items() if owner is None]
-    if by_hand:
-        return RequestProblem(
-            status=CONFLICT,
-            reason="NotGenerated",
-            title="An object with this name was not generated by the optimizer",
-            detail=f"{', '.join(by_hand)} in namespace {request.namespace} would be overwritten;"
-            " delete it, or refer to another Placement",
-        )
-    if not taken:
-        return None
-    owned = ", ".join(
-        f"{text} of {Optimization(request.namespace, owner)}"
-        for text, owner in taken.items()
-        if owner is not None
-    )
-    return RequestProblem(
-        status=CONFLICT,
-        reason="OtherOptimization",
-        title="An object with this name was generated for another optimization",
-        detail=f"{owned} would be overwritten by {request.owner}; a workload belongs to one"
-        " optimization: take it out of this request, or reset the other optimization",
-    )
-
-
-def _differences(made: Plan, fleet: Fleet, pools: GpuPools) -> Iterator[FieldProblem]:
-    """Yield what changed of what a plan rests on: first what it uses, as it was and as it is."""
-    now = assumptions(fleet, made.solution.decision)
-    for name, then in made.assumptions.items():
-        if name in now and now[name] != then:
-            yield FieldProblem(name, f"{now[name]} now; {then} when it was planned")
-    for name, what in changed_facts(made.basis, fleet, pools):
-        yield FieldProblem(name, what)
-
-
-def _other_changes(then: Sequence[Change], now: Sequence[Change]) -> Iterator[FieldProblem]:
-    """Yield the changes that the plan would not make as it was shown."""
-    for said, ours, theirs in (("now also needed", now, then), ("no longer needed", then, now)):
-        for change in ours:
-            if change not in theirs:
-                action = describe(change).action
-                yield FieldProblem(f"{change.kind.kind} {change.name}", f"{said}: {action}")
-
-
-def _stale(why: str, differences: Iterable[FieldProblem] = ()) -> RequestProblem:
-    every = iter(differences)
-    found = tuple(islice(every, MAX_DIFFERENCES))
-    named = (f"{item.field}: {item.message}" for item in found)
-    total = len(found) + sum(1 for _ in every)
-    said = joined(named, MAX_NAMED, separator="; ", of=total)
-    return RequestProblem(
-        status=CONFLICT,
-        reason="StalePlan",
-        title="The plan is out of date",
-        detail=f"{'; '.join(filter(None, (why, said)))}; plan again",
-        errors=found,
-    )

@@ -8,8 +8,7 @@ meanwhile what requires it, whichever pool it runs on.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from dsf.api.plural import counted
-from dsf.api.untrusted_text import listed
+from dsf.api.untrusted_text import counted, listed
 from dsf.kube.changes import Change, Patch
 from dsf.kube.kinds import POLICY
 from optimizer.domain.arrays import members_by_key

@@ -1,21 +1,24 @@
 """The workloads without all of their replicas, each with a reason and a message."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 
 import numpy as np
 
-from dsf.api.plural import counted
-from dsf.api.untrusted_text import listed
+from dsf.api.untrusted_text import counted, listed
 from optimizer.domain.arrays import Bools, Ints, members_by_key
 from optimizer.domain.fleet import Fleet, Workload
-from optimizer.domain.issue import PLANNED_ANYWAY_REASONS, TAKEN_REASONS
+from optimizer.domain.issue import PLANNED_ANYWAY_REASONS, TakenIssue, withheld
+from optimizer.domain.nodes import GPU_KIND, WHOLE_GPU
 from optimizer.domain.solution import Assignment, Decision, Solution
 from optimizer.model.allocation import Allocation
+from optimizer.model.formulate import decided_problem
+from optimizer.model.nodes.undivided_gpus import undivided_gpus
+from optimizer.model.parameters import ClusterResource, PodDemand, ProblemWorkload
 from optimizer.model.predicates import PREDICATES, ResourceIndex, ineligible
-from optimizer.model.problem import Problem, ProblemWorkload
+from optimizer.model.problem import Problem
 from optimizer.model.rules import node_fit, violations
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.result import Unplaced
@@ -34,20 +37,34 @@ _LACKS_ROOM = {
 _NODE_REASONS = {"NoNodeFits", "Fragmented"}
 """The reasons that a message explains by what a Pod looks for on a node."""
 
+_OF_CLUSTER = (
+    *("NotSelectable", "NotSeen", "NotPinned", "Excluded", "Drained", "Affinity", "AntiAffinity"),
+    "NoExtraSupply",
+)
+"""The reasons that are the same for every device of a cluster."""
+
 _TRIED = 4
 """Clusters with room, best first, of which it is asked whether their nodes have it in one piece."""
 
 _SHOWN_OTHERS = 2
 """Parts of others that one message names."""
 
-_SHOWN_USERS = 3
-"""Workloads that one message names, which use the best place of another."""
+_SHOWN_NAMES = 3
+"""Workloads that use the best place of another, or clusters, that one message names."""
 
 
 def unplaced(
-    request: OptimizeRequest, fleet: Fleet, problem: Problem, solution: Solution
+    request: OptimizeRequest,
+    fleet: Fleet,
+    problem: Problem,
+    solution: Solution,
+    recorded: Iterable[Unplaced] = (),
 ) -> tuple[Unplaced, ...]:
-    """Return the workloads of the request that lack replicas, each with the reason."""
+    """Return the workloads of the request that lack replicas, each with the reason.
+
+    `recorded`: what the plan says that is restored, if it is one.
+    """
+    known = {item.workload: item for item in recorded}
     on: dict[str, set[str]] = {}
     for place in solution.decision.assignments:
         on.setdefault(place.workload, set()).add(place.cluster)
@@ -56,7 +73,7 @@ def unplaced(
         for issue in fleet.issues
         if issue.workload and issue.reason not in PLANNED_ANYWAY_REASONS
     }
-    others = [issue.message for issue in fleet.issues if issue.reason in TAKEN_REASONS]
+    others = [issue for issue in fleet.issues if isinstance(issue, TakenIssue)]
     workloads = {workload.name: workload for workload in fleet.workloads}
     reasons = _Reasons(fleet, problem, solution)
     found: list[Unplaced] = []
@@ -65,15 +82,25 @@ def unplaced(
         if name in issues and not there:
             issue = issues[name]
             found.append(Unplaced(workload=name, reason=issue.reason, message=issue.message))
+        elif len(there) < workloads[name].replicas and name in known:
+            found.append(known[name])
         elif len(there) < workloads[name].replicas:
             reason, message = reasons.of(workloads[name], there)
-            said = f"workload {name}: {message}{_of_others(reason, others)}"
+            message += reasons.ruled_out(workloads[name], there)
+            said = f"workload {name}: {message}{_of_others(reason, workloads[name], others)}"
             found.append(Unplaced(workload=name, reason=reason, message=said))
     return tuple(found)
 
 
-def _of_others(reason: str, messages: Sequence[str]) -> str:
-    """Return what others have of the clusters, if a workload lacks room."""
+def _of_others(reason: str, workload: Workload, issues: Iterable[TakenIssue]) -> str:
+    """Return what others have of the clusters that a workload asks for, if it lacks room."""
+    asked = {workload.kind} | (set() if reason == "NoSupply" else {*dict(workload.requests)})
+    messages = [
+        item.message
+        for item in issues
+        if item.concerns(asked, workload.devices)
+        if not workload.clusters or item.cluster in workload.clusters
+    ]
     if reason not in _LACKS_ROOM or not messages:
         return ""
     more = len(messages) - _SHOWN_OTHERS
@@ -100,6 +127,40 @@ class _Reasons:
             return "FewerReplicas", f"{message}, and can run on no other"
         return "FewerReplicas", f"{message}; elsewhere {self._not_chosen(item, others)[1]}"
 
+    def ruled_out(self, workload: Workload, on: Collection[str]) -> str:
+        """Return where it is pinned, what is drained, and on which others it lacks only a score.
+
+        A cluster that the decision leaves alone has enough, as a predicate says otherwise. Where
+        the workload can run nowhere, the reason counts what is drained.
+        """
+        if self.solution.status == "NotSolved":
+            return ""
+        found = ineligible(self._index, workload)
+        alone = np.sum([*found.values()], axis=0) == 1
+        some = workload.name in self.problem.workload_index
+        drained = self._clusters(found["Drained"]) if some else ()
+        said = f"; it may run only on {listed(workload.clusters, _SHOWN_NAMES)}"
+        said = said if workload.clusters else ""
+        if fits := int((found["NotPinned"] & alone).sum()):
+            said += f", and {counted(fits, 'place')} elsewhere would fit it alone"
+        said += f"; drained: {listed(drained, _SHOWN_NAMES)}" if drained else ""
+        names = dict.fromkeys(
+            cluster
+            for at in np.flatnonzero(found["NoUsableScore"] & alone).tolist()
+            if (cluster := self.fleet.clusters[self._index.resources[at].cluster].name) not in on
+            if cluster not in self._decided_on or self._fits_in_sum(workload.name, at)
+        )
+        if not names:
+            return said
+        where = f"{counted(len(names), 'cluster')} ({listed(names, _SHOWN_NAMES)})"
+        enough = f"on {where} there is enough for it in sum, but no usable score (see the issues)"
+        return f"{said}; {enough}"
+
+    def _clusters(self, resources: Bools) -> list[str]:
+        """Return the names of the clusters of resources."""
+        numbers = dict.fromkeys(self._index.cluster[resources].tolist())
+        return [self.fleet.clusters[number].name for number in numbers]
+
     def _elsewhere(self, number: int, on: Collection[str]) -> Ints:
         """Return a workload's usable resources on other clusters, the best first."""
         row = self.problem.values[number]
@@ -113,9 +174,12 @@ class _Reasons:
             why = "failed" if self.solution.failure else "found no placement within its limits"
             return "NotSolved", f"the solver {why}"
         number = self.problem.workload_index[item.name]
-        if (best := self.problem.values[number, usable[0]]) < 0:
-            message = f"its best score is {best:g}: placing it would lower the total"
-            return "ScoresBelowZero", message
+        best = self.problem.values[number, usable[0]]
+        if best < 0 or (best == 0 and self._leaves_alone(usable)):
+            lower = (
+                "placing it would lower the total" if best else "no place is worth more than none"
+            )
+            return "ScoresBelowZero", f"its best score is {best:g}: {lower}"
         if fragmented := self._fragmented(item):
             return "Fragmented", fragmented
         proven = self.solution.status == "Optimal"
@@ -131,6 +195,11 @@ class _Reasons:
             " which"
         )
 
+    def _leaves_alone(self, usable: Ints) -> bool:
+        """Tell whether the decision has nothing on the cluster of one of these resources."""
+        clusters = self.problem.resource_cluster[usable].tolist()
+        return not self._decided_on.issuperset(self.problem.clusters[at] for at in clusters)
+
     def _taken(self, best: Assignment) -> str:
         """Return which workloads use the best place of another; empty if none does."""
         there = self._on.get(best.cluster, ())
@@ -138,7 +207,7 @@ class _Reasons:
         if not users:
             return ""
         place = f"{best.device} of {best.cluster}" if best.device else best.cluster
-        return f"; the best of them, {place}, has {listed(users, _SHOWN_USERS)}"
+        return f"; the best of them, {place}, has {listed(users, _SHOWN_NAMES)}"
 
     def _fragmented(self, item: ProblemWorkload) -> str:
         """Return where there is room for a workload but no certain node; empty if it is not that.
@@ -178,6 +247,22 @@ class _Reasons:
     def _allocation(self) -> Allocation:
         return Allocation(self.problem, self.solution.decision)
 
+    def _fits_in_sum(self, workload: str, resource: int) -> bool:
+        number = self._everything.problem.workload_index[workload]
+        return self._everything.has_capacity(number, resource)
+
+    @cached_property
+    def _everything(self) -> Allocation:
+        """The decision on all resources of the fleet, those without a usable score included."""
+        decision = self.solution.decision
+        return Allocation(decided_problem(self.fleet, decision), decision)
+
+    @cached_property
+    def _decided_on(self) -> set[str]:
+        decision = self.solution.decision
+        used = {item.cluster for item in decision.assignments}
+        return used | {item.cluster for item in decision.policies}
+
     @cached_property
     def _on(self) -> dict[str, list[Assignment]]:
         assignments = self.solution.decision.assignments
@@ -185,17 +270,26 @@ class _Reasons:
 
     def _coupling_constraints(self, item: ProblemWorkload) -> list[str]:
         """Return the constraints, besides capacity, that couple the workload with others."""
+        workload = self._workloads[item.name]
         couplings = (
             ("spread", bool(item.spread)),
-            ("workloadAffinity", bool(item.workload_affinity)),
-            ("workloadAntiAffinity", self._any_anti_affinity),
+            ("workloadAffinity", bool(workload.workload_affinity)),
+            ("togetherWith", bool(workload.together_with)),
+            ("workloadAntiAffinity", "workload_anti_affinity" in self._apart),
+            ("apartFrom", "apart_from" in self._apart),
             ("a limit", bool(self.problem.limits)),
         )
         return [name for name, there in couplings if there]
 
     @cached_property
-    def _any_anti_affinity(self) -> bool:
-        return any(item.workload_anti_affinity for item in self.problem.workloads)
+    def _workloads(self) -> dict[str, Workload]:
+        return {item.name: item for item in self.fleet.workloads}
+
+    @cached_property
+    def _apart(self) -> set[str]:
+        """The fields by which any workload shares no cluster with others."""
+        fields = ("workload_anti_affinity", "apart_from")
+        return {name for name in fields if any(getattr(i, name) for i in self.fleet.workloads)}
 
     @cached_property
     def _index(self) -> ResourceIndex:
@@ -205,11 +299,9 @@ class _Reasons:
         """Return the reason and the number of devices that each predicate rules out in turn."""
         wanted = f"{workload.amount:g} {workload.kind}"
         left = self._index.kind.get(workload.kind, self._index.none)
-        if not left.any():
-            return (
-                "NoSupply",
-                f"it requests {wanted}, and no candidate policy supplies {workload.kind}",
-            )
+        named = {item.name for item in self.fleet.clusters} & {*workload.clusters}
+        if not (left & self._index.named(named) if named else left).any():
+            return "NoSupply", f"it requests {wanted}, and {self._lacking(workload.kind, named)}"
         total, reason, said, why = int(left.sum()), "", list[str](), set[str]()
         open_to_it = left
         for name, found in ineligible(self._index, workload).items():
@@ -220,15 +312,23 @@ class _Reasons:
                 open_to_it = left if name == "NoSupply" else open_to_it
                 said.append(f"{blocked} {PREDICATES[name].says}")
                 left = left & ~found
+        undivided = self._undivided(workload)
         if len(said) == 1 and reason == "NoSupply":
-            return reason, f"it requests {wanted}; {self._most(open_to_it)}"
+            return reason, f"it requests {wanted}; {self._most(open_to_it)}{undivided}"
         message = f"of the {total} devices with {workload.kind}, {', '.join(said)}"
         if "NoSupply" in why:
             message += f"; it requests {wanted}, and {self._most(open_to_it)}"
-        return (
-            reason,
-            f"{message}{self._missing_node(workload)}" if why & _NODE_REASONS else message,
-        )
+        message += self._missing_node(workload) if why & _NODE_REASONS else ""
+        return reason, f"{message}{undivided}"
+
+    def _lacking(self, kind: str, named: Collection[str]) -> str:
+        """Return that nothing, or nothing of the clusters that are named, has any of a kind."""
+        cluster = "no cluster that it names" if named else "no cluster"
+        taken = (item for item in self.fleet.issues if isinstance(item, TakenIssue))
+        there = (item for item in taken if not named or item.cluster in named)
+        if any(item.concerns({kind}, ()) for item in there):
+            return f"{cluster} has {kind} free"
+        return f"{cluster if named else 'no candidate policy'} supplies {kind}"
 
     def _missing_node(self, workload: Workload) -> str:
         """Return what its Pods look for on the first cluster whose nodes don't have it."""
@@ -237,9 +337,36 @@ class _Reasons:
         cluster = self.fleet.clusters[self._index.resources[at].cluster].name
         return f"; a Pod looks for {missing.sought} on cluster {cluster}"
 
+    def _undivided(self, workload: Workload) -> str:
+        """Return which cluster it may use has whole GPUs free that no policy supplies, if any."""
+        if workload.kind != GPU_KIND or not {WHOLE_GPU}.issuperset(workload.devices):
+            return ""
+        index, found = self._index, ineligible(self._index, workload)
+        usable = index.kind[GPU_KIND] & ~np.any([found[name] for name in _OF_CLUSTER], axis=0)
+        for at in dict.fromkeys(index.cluster[usable].tolist()):
+            cluster = self.fleet.clusters[at]
+            whole = index.number.get(ClusterResource(at, GPU_KIND, WHOLE_GPU))
+            enough = whole is not None and index.most[whole] >= workload.amount
+            if enough or GPU_KIND in {supply.kind for supply in cluster.base}:
+                continue
+            key = at, index.pods[workload.name]
+            if key not in self._free:
+                self._free[key] = undivided_gpus(cluster, key[1])
+            if free := self._free[key]:
+                have = f"{counted(int(free), 'whole GPU')} free, which count only with a policy"
+                return f"; nodes of cluster {cluster.name} have {have} that leaves them whole"
+        return ""
+
+    @cached_property
+    def _free(self) -> dict[tuple[int, tuple[PodDemand, ...]], float]:
+        return {}
+
     def _most(self, among: Bools) -> str:
         most = np.where(among, self._index.most, -1.0)
         resource = self._index.resources[int(most.argmax())]
         cluster = self.fleet.clusters[resource.cluster].name
         device = f" of {resource.device}" if resource.device else ""
-        return f"the most that a cluster can have is {most.max():g}{device} (cluster {cluster})"
+        free, less = float(most.max()), withheld(self.fleet.issues, cluster)
+        if more := less.get((resource.kind, resource.device), 0.0):
+            cluster += f"; {free + more:g} without what others hold"
+        return f"the most that a cluster can have is {free:g}{device} (cluster {cluster})"

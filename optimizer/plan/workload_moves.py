@@ -133,6 +133,10 @@ class _Places:
         found = (self._place(cluster, item) for item in devices)
         return self._place(cluster, likely) if likely in devices else max(found, key=self._value)
 
+    def known(self, before: Iterable[WorkloadPlace]) -> bool:
+        """Return whether the clusters of these places are asked, so that their scores are known."""
+        return all(item.cluster in self._running for item in before)
+
     def after(self, cluster: str) -> WorkloadPlace:
         """Return the place that the workload will have."""
         if cluster not in self._assigned:
@@ -162,7 +166,10 @@ def _move(places: _Places, selected: Iterable[str], *, uncovered: bool, why: str
         action=_action(before, after),
         before=before,
         after=after,
-        gain={name: will.get(name, 0.0) - was.get(name, 0.0) for name in {**will, **was}},
+        gain={
+            name: will.get(name, 0.0) - was.get(name, 0.0)
+            for name in ({**will, **was} if places.known(before) else ())
+        },
         uncovered=uncovered and bool(before) and bool(after),
         why=why,
     )

@@ -25,14 +25,14 @@ from dsf.runtime.reconcile.reflector import Key
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.follow.placement_status.drift import grace_end
 from optimizer.follow.placement_status.landing_report import landing_conditions, landing_events
-from optimizer.follow.placement_status.record_drift import recorded_status
+from optimizer.follow.placement_status.recorded_status import recorded_status
 from optimizer.follow.record.recorded_plan import read_records
 from optimizer.follow.rollout.rollout_record import RolloutRecord
 from optimizer.service.hub.watched_hub import WATCHED, WatchedHub
 from optimizer.service.metrics import OptimizerMetrics
 from optimizer.service.observe import list_all, observe_hub
 from optimizer.service.record_keys import RecordKeys
-from optimizer.service.rollout_controller import COMPONENT
+from optimizer.service.rollouts.rollout_controller import COMPONENT
 from optimizer.snapshot.object_readers import name_of, replica_set_of
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.placement_status import PlacementStatus

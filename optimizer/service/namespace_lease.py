@@ -17,11 +17,10 @@ from weakref import WeakValueDictionary
 from dsf.api.names import PLAN_DIGEST_ANNOTATION
 from dsf.kube.errors import Conflict, Forbidden, NotFound
 from dsf.kube.kinds import LEASE, NAMESPACE
-from dsf.kube.port import Kube, Object
-from dsf.kube.reads import find_object, list_objects
+from dsf.kube.port import Kube, Object, find_object, list_objects
 from dsf.runtime.leader_election import POLL_SECONDS, HeldLease, Occupied, run_exclusively
 from dsf.runtime.lease import LeaderElectionConfig, ObservedLease, decide
-from optimizer.wire.request_problem import CONFLICT, NOT_FOUND, RequestProblem
+from optimizer.wire.request_problem import ProblemKind, RequestProblem
 
 T = TypeVar("T")
 
@@ -60,12 +59,6 @@ class NamespaceLease:
         self.last_plan = _last_plan(lease.found or {})
         self.unseen: Forbidden | None = None
         """Why nobody knows who writes in other namespaces; None if it is known."""
-
-    def name_last_plan(self, refused: RequestProblem) -> RequestProblem:
-        """Return a refusal that also names the plan that was written last."""
-        if refused.status != CONFLICT or not self.last_plan:
-            return refused
-        return replace(refused, detail=f"{refused.detail}; last applied was plan {self.last_plan}")
 
     async def announce(self, digest: str) -> None:
         """Say which plan is written from now on; raises KubeError where the hub refuses."""
@@ -145,7 +138,9 @@ class NamespaceWriters:
         except NotFound as error:
             if error.details.get("kind") != NAMESPACE.plural:
                 raise
-            return _unknown(namespace)
+            return ProblemKind.MISSING_NAMESPACE.because(
+                f"the hub has no namespace {namespace}; nothing was written"
+            )
         if isinstance(outcome, Occupied):
             return _refusal(namespace, lease.found or {})
         return outcome
@@ -264,23 +259,11 @@ class _Turn:
         return self.deadline is not None and asyncio.get_running_loop().time() >= self.deadline
 
 
-def _unknown(namespace: str) -> RequestProblem:
-    return RequestProblem(
-        status=NOT_FOUND,
-        reason="UnknownNamespace",
-        title="The namespace does not exist",
-        detail=f"the hub has no namespace {namespace}; nothing was written",
-    )
-
-
 def _refusal(namespace: str, lease: Object) -> RequestProblem:
     plan = _last_plan(lease)
-    return RequestProblem(
-        status=CONFLICT,
-        reason="AnotherWriter",
-        title="Another optimizer is writing",
-        detail=f"namespace {namespace}: plan {plan or 'of another request'} is being applied;"
-        " plan again when it is done",
+    return ProblemKind.ANOTHER_WRITER.because(
+        f"namespace {namespace}: plan {plan or 'of another request'} is being applied;"
+        " plan again when it is done"
     )
 
 

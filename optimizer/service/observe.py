@@ -11,8 +11,7 @@ from typing import TypeVar
 from dsf.kube import kinds
 from dsf.kube.errors import Forbidden, Gone, NotFound
 from dsf.kube.kinds import Kind
-from dsf.kube.port import Lister, Object
-from dsf.kube.reads import list_objects
+from dsf.kube.port import Lister, Object, list_objects
 from optimizer.service.hub.watched_hub import WATCHED
 from optimizer.snapshot.object_readers import is_generated, is_workload, replica_set_of
 from optimizer.snapshot.observation import Observation

@@ -22,8 +22,7 @@ from dsf.kube.access_reviews import (
 )
 from dsf.kube.errors import Forbidden, NotFound
 from dsf.kube.kinds import Kind
-from dsf.kube.port import Kube, Lister, Object
-from dsf.kube.reads import find_object
+from dsf.kube.port import Kube, Lister, Object, find_object
 from optimizer.domain.arrays import members_by_key
 from optimizer.domain.issue import Issue
 from optimizer.domain.settings import DEFAULTS
@@ -39,7 +38,7 @@ from optimizer.follow.hub_health.hub_installation import (
 from optimizer.follow.overview.capacity import IDLE_SCORE
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.score_overview import ScoreSummary, score_summary, scorer_overview
-from optimizer.follow.placement_status.record_drift import recorded_status
+from optimizer.follow.placement_status.recorded_status import recorded_status
 from optimizer.follow.record.recorded_plan import RecordedPlan
 from optimizer.service.hub.score_pages import score_pages
 from optimizer.service.hub.watched_hub import WatchedHub

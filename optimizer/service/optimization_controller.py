@@ -15,23 +15,21 @@ from prometheus_client import CollectorRegistry
 from dsf.api.names import HUB_NAMESPACE, OPTIMIZATION_FINALIZER
 from dsf.kube import kinds
 from dsf.kube.errors import KubeError
-from dsf.kube.port import Kube, Object
-from dsf.kube.reads import find_object
+from dsf.kube.port import Kube, Object, find_object
 from dsf.runtime.events import EventRecorder, Type
 from dsf.runtime.leader_election import LeaderElector
 from dsf.runtime.reconcile.controller import Controller
 from dsf.runtime.reconcile.reflector import Key, View
 from optimizer.domain.issue import Issue
+from optimizer.follow.optimization.kept_conditions import approved_digest, read_only
 from optimizer.follow.optimization.report import (
     CALM,
     RETRY_SECONDS,
     KeptReport,
-    approved_digest,
     by_records,
     happened,
     not_kept,
     plan_request,
-    read_only,
     status_after,
 )
 from optimizer.follow.optimization.subject import requester
@@ -42,7 +40,7 @@ from optimizer.service.namespace_lease import lease_config
 from optimizer.service.optimizer import Optimizer
 from optimizer.service.placement_keeper import PlacementKeeper, audit_write
 from optimizer.service.plan_writer import Writer
-from optimizer.service.rollout_controller import COMPONENT
+from optimizer.service.rollouts.rollout_controller import COMPONENT
 from optimizer.wire.placement_optimization import PlacementOptimizationSpec, read_spec
 from optimizer.wire.request_problem import RequestProblem
 
@@ -76,7 +74,6 @@ _CHANGES = (
 
 _EVERYWHERE = (kinds.MANAGED_CLUSTER, kinds.MANAGED_CLUSTER_SET)
 """Those of them that matter in each namespace."""
-
 
 _Asked = tuple[str, str]
 """The digest that somebody has approved, and the last plan that somebody has asked for."""
@@ -162,7 +159,8 @@ class OptimizationController:
     async def _watch(self, namespace: str | None) -> None:
         """Watch those of a namespace, or of all; compete for the Lease once there are any."""
         await self._until_served(namespace)
-        scope, plans = _Scope(self._kube, namespace), self._optimizer.rollouts.plans(namespace)
+        scope = _Scope(self._kube, namespace)
+        plans = self._optimizer.rollouts.records.plans(namespace)
         plans.on_change(lambda key: scope.recorded(key[0]))
         self._scopes.append(scope)
         seconds = self._optimizer.lease_seconds

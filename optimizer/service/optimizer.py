@@ -20,17 +20,15 @@ from dsf.kube.kinds import (
     PLACEMENT_PLAN,
     Kind,
 )
-from dsf.kube.port import Kube, Lister
-from dsf.kube.reads import require_answer
+from dsf.kube.port import Kube, Lister, require_answer
 from dsf.runtime.lru_cache import LruCache
 from optimizer.domain.issue import Issue
 from optimizer.domain.settings import ANSWER_GAP, DEFAULTS, OptimizerSettings
 from optimizer.domain.solution import Solution
-from optimizer.follow.overview.findings import nothing_there
+from optimizer.follow.overview.findings.workload_findings import nothing_there
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.what_if import PretendedObjects
-from optimizer.follow.placement_status.record_drift import recorded_status
-from optimizer.follow.record.plan_history import history_of
+from optimizer.follow.placement_status.recorded_status import recorded_status
 from optimizer.follow.record.recorded_plan import RecordedPlan
 from optimizer.follow.record.rollback import no_records, restored_plan
 from optimizer.keep.plan_restraint import PlanRestraint
@@ -52,19 +50,14 @@ from optimizer.service.plan_records import PlanRecords
 from optimizer.service.plan_writer import PlanWriter
 from optimizer.service.planner import Planner, no_solved_problems, pretended_hub
 from optimizer.service.record_keys import RecordKeys
-from optimizer.service.rollout_controller import RolloutController
+from optimizer.service.rollouts.rollout_controller import RolloutController
 from optimizer.snapshot.object_readers import is_workload
 from optimizer.snapshot.scores.score_index import score_object
 from optimizer.snapshot.scores.score_meanings import score_list
 from optimizer.solve.solver_process import Solve, ignored, solve
 from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.request import OptimizeRequest, RollbackRequest
-from optimizer.wire.request_problem import (
-    NOT_FOUND,
-    TOO_MANY_REQUESTS,
-    UNPROCESSABLE,
-    RequestProblem,
-)
+from optimizer.wire.request_problem import ProblemKind, RequestProblem
 from optimizer.wire.result import ScoreObject
 
 if TYPE_CHECKING:
@@ -131,7 +124,7 @@ class Optimizer:
             settings,
             keys=keys,
             now=now,
-            plans=self.rollouts.plans,
+            plans=self.rollouts.records.plans,
             metrics=self.metrics,
         )
         self.waiting: dict[tuple[str, str], WaitingPlan] = {}
@@ -208,7 +201,7 @@ class Optimizer:
 
     async def recorded_plans(self, namespace: str) -> tuple[RecordedPlan, ...] | Issue:
         """Return the recorded plans of a namespace; they are large, so only after a change anew."""
-        changes, heard = self.hub.changes(PLACEMENT_PLAN), self.rollouts.plans_heard(namespace)
+        changes, heard = self.hub.changes(PLACEMENT_PLAN), self.rollouts.records.heard(namespace)
         known, now = self._known_records.get(namespace), asyncio.get_running_loop().time()
         if known and known[0] == changes and now - heard <= MAX_AGE_SECONDS:
             note_heard(heard)
@@ -343,7 +336,9 @@ class Optimizer:
             found = [score_object(obj, now=self.now()) for obj in page]
             entries += sum(len(item.scores) for item in found)
             if entries > most:
-                return _too_long(most)
+                return ProblemKind.TOO_MANY_SCORES.because(
+                    f"at most {most} entries are listed at once; name a cluster or a score"
+                )
             read += found
         return read
 
@@ -355,7 +350,8 @@ class Optimizer:
         busy = self._solving >= most
         self._solving += not busy
         try:
-            made = _busy(most) if busy else await work()
+            refused = ProblemKind.BUSY.because(f"{most} plans are being made; try again later")
+            made = refused if busy else await work()
         except BaseException:
             self.metrics.planning_failed()
             raise
@@ -370,38 +366,14 @@ class Optimizer:
         records = await self._records.read(asked.namespace)
         if isinstance(records, Issue):
             return no_records(records)
-        history = history_of(records, asked.optimization)
-        restored = await asyncio.to_thread(restored_plan, history, asked)
+        restored = await asyncio.to_thread(restored_plan, records, asked)
         if isinstance(restored, RequestProblem):
             return restored
         made = await self._planner(kube).restore(restored, name_others=name_others)
         return made if isinstance(made, RequestProblem) else replace(made, rollback=restored.of)
 
 
-def _too_long(most: int) -> RequestProblem:
-    return RequestProblem(
-        status=UNPROCESSABLE,
-        reason="TooManyScores",
-        title="There are too many scores to list at once",
-        detail=f"at most {most} entries are listed at once; name a cluster or a score",
-    )
-
-
-def _busy(most: int) -> RequestProblem:
-    return RequestProblem(
-        status=TOO_MANY_REQUESTS,
-        reason="Busy",
-        title="The optimizer is busy",
-        detail=f"{most} plans are being made; try again later",
-    )
-
-
 def _no_namespace(namespace: str, others: Sequence[str]) -> RequestProblem:
     named = UntrustedName(namespace)
     known = f"; {nothing_there(namespace, others)}" if others else ""
-    return RequestProblem(
-        status=NOT_FOUND,
-        reason="UnknownNamespace",
-        title="There is no such namespace",
-        detail=f"the hub has no namespace {named}{known}",
-    )
+    return ProblemKind.UNKNOWN_NAMESPACE.because(f"the hub has no namespace {named}{known}")

@@ -24,24 +24,26 @@ from optimizer.follow.optimization.changes import (
     unfinished,
     with_change,
 )
-from optimizer.follow.optimization.report import (
-    KeptReport,
+from optimizer.follow.optimization.kept_conditions import (
     approved_digest,
     as_planned,
     awaiting,
     held,
     kept,
-    last_plan,
-    not_kept,
     not_planned,
     objects_digest,
     only_planned,
-    plan_request,
     planned,
     read_only,
     refused,
     rolling,
     satisfied,
+)
+from optimizer.follow.optimization.report import (
+    KeptReport,
+    last_plan,
+    not_kept,
+    plan_request,
     watched_of,
 )
 from optimizer.follow.optimization.subject import KeptMemory, KeptSubject, PlanState, WaitingPlan

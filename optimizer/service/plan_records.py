@@ -19,8 +19,7 @@ from dsf.kube.apply import apply
 from dsf.kube.changes import Change, Patch
 from dsf.kube.errors import AlreadyExists, Forbidden, Gone, KubeError, NotFound
 from dsf.kube.kinds import PLACEMENT_PLAN
-from dsf.kube.port import Kube, Lister, Object
-from dsf.kube.reads import list_objects
+from dsf.kube.port import Kube, Lister, Object, list_objects
 from optimizer.domain.issue import Issue
 from optimizer.follow.record import plan_history, plan_status
 from optimizer.follow.record.recorded_plan import RecordedPlan, read_records, record_of

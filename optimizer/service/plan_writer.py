@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
 
@@ -13,12 +13,11 @@ from optimizer.domain.settings import OptimizerSettings
 from optimizer.follow.record.plan_annotations import annotated
 from optimizer.follow.rollout.rollout_commands import (
     NEEDS_OWN_RIGHTS,
-    needs_record,
     rollout_in_progress,
     rollout_on_clusters,
 )
 from optimizer.plan.generated_objects import failures, successes
-from optimizer.plan.plan import Plan, stale
+from optimizer.plan.plan import Plan
 from optimizer.plan.reset import (
     ResetOutcome,
     left_empty,
@@ -26,15 +25,16 @@ from optimizer.plan.reset import (
     reset_digest,
     reset_outcome,
 )
+from optimizer.plan.staleness import stale
 from optimizer.service.hub.generated_writes import write_generated
 from optimizer.service.metrics import OptimizerMetrics
 from optimizer.service.namespace_lease import NamespaceLease, NamespaceWriters
 from optimizer.service.observe import observe
 from optimizer.service.plan_records import PlanRecords
-from optimizer.service.rollout_controller import RolloutController
+from optimizer.service.rollouts.rollout_controller import RolloutController
 from optimizer.snapshot.object_readers import cluster_selectors
 from optimizer.snapshot.observation import Observation
-from optimizer.wire.request_problem import CALLER_GONE, CONFLICT, RequestProblem
+from optimizer.wire.request_problem import CALLER_GONE, CONFLICT, ProblemKind, RequestProblem
 from optimizer.wire.result import Applied, ObjectRef, ResetResult
 
 T = TypeVar("T")
@@ -81,12 +81,9 @@ class PlannedReset:
 
 def reset_changed(shown: PlannedReset) -> RequestProblem:
     """Return the refusal of a reset that would not delete what was shown."""
-    return RequestProblem(
-        status=CONFLICT,
-        reason="ResetChanged",
-        title="What would be deleted is not what was shown",
-        detail=f"digest {UntrustedName(shown.digest)} is not that of what a reset of namespace"
-        f" {UntrustedName(shown.namespace)} would delete now; nothing was deleted",
+    return ProblemKind.RESET_CHANGED.because(
+        f"digest {UntrustedName(shown.digest)} is not that of what a reset of namespace"
+        f" {UntrustedName(shown.namespace)} would delete now; nothing was deleted"
     )
 
 
@@ -214,7 +211,21 @@ class PlanWriter:
         if plan.rollout and writer.kube:
             return NEEDS_OWN_RIGHTS
         refused = await asyncio.to_thread(stale, plan, observation, self.settings)
-        return lease.name_last_plan(refused) if refused else await writer.permit(plan.changes)
+        if refused:
+            return await self._naming_last_plan(refused, plan.request.namespace, lease)
+        return await writer.permit(plan.changes)
+
+    async def _naming_last_plan(
+        self, refused: RequestProblem, namespace: str, lease: NamespaceLease
+    ) -> RequestProblem:
+        """Return a refusal that names the plan that was written last, and of which optimization."""
+        if refused.status != CONFLICT or not lease.last_plan:
+            return refused
+        last = f"last applied was plan {UntrustedName(lease.last_plan)}"
+        for record in await self.records.find(lease.last_plan, (namespace,)):
+            last += f" of optimization {UntrustedName(record.spec.optimization)}"
+            break
+        return replace(refused, detail=f"{refused.detail}; {last}")
 
     async def _begin_rollout(
         self, plan: Plan, writer: Writer, observation: Observation
@@ -223,7 +234,9 @@ class PlanWriter:
         await self.rollouts.check_rights()
         opened = await self.records.open(plan, writer.user, observation)
         if opened.issue:
-            return needs_record(opened.issue.message)
+            return ProblemKind.STEPWISE_NEEDS_RECORD.because(
+                f"nothing was written: {opened.issue.message}; or ask for rollout AllAtOnce"
+            )
         self.rollouts.nudge()
         steps = len(plan.rollout.steps) if plan.rollout else 0
         return Applied(digest=plan.digest, applied=(), steps=steps, record=opened.name)
@@ -232,7 +245,7 @@ class PlanWriter:
         self, namespace: str, optimization: str | None, clusters: Collection[str] = ()
     ) -> RequestProblem | None:
         """Return a refusal while a rollout goes on: of the optimization, or on these clusters."""
-        for record in await self.rollouts.in_progress(namespace):
+        for record in await self.rollouts.records.in_progress(namespace):
             if optimization in (None, record.optimization):
                 return rollout_in_progress(record)
             if shared := record.clusters.intersection(clusters):

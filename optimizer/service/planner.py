@@ -1,7 +1,7 @@
 """Makes plans: observe, read, generate candidates, formulate, solve, explain, plan."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 from time import monotonic
@@ -26,6 +26,7 @@ from optimizer.model.formulate import formulate, too_large, too_many_scores
 from optimizer.model.problem import Problem
 from optimizer.plan.objects_reading import FleetReading, ObjectsReading, objects_reading
 from optimizer.plan.plan import Plan, plan
+from optimizer.plan.pretended_plan import told_plan
 from optimizer.plan.workload_moves import uncovered_by_steps
 from optimizer.service.hub.score_pages import score_names, score_pages
 from optimizer.service.observe import observe, retry_when_gone
@@ -41,6 +42,7 @@ from optimizer.solve.warm_start import SolvedProblem, kept_for_next
 from optimizer.wire.plan_record import RolloutPace, RolloutPlan
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import FieldProblem, RequestProblem, invalid_request
+from optimizer.wire.result import Unplaced
 
 
 class HypotheticalHub:
@@ -59,6 +61,11 @@ class HypotheticalHub:
         messages = self._pretended.without_effect(self._effective)
         problems = tuple(FieldProblem("what_if.scores", message) for message in messages)
         return invalid_request(problems) if problems else None
+
+    def told(self, made: Plan, fleet: Fleet) -> Plan:
+        """Return a plan that also says what its pretended objects lack, and which are of no use."""
+        new = self._pretended
+        return told_plan(made, new.unscored, new.policies, fleet)
 
     async def list(self, kind: Kind, namespace: str | None = None, **asked: Any) -> ObjectList:
         """Return a page of the objects that the question pretends."""
@@ -133,13 +140,16 @@ class Planner:
         fleet, problem = formulated
         solution = await self._solve(problem, request, report)
         made = await self._planned(found, fleet, problem, solution)
-        if isinstance(made, Plan) and isinstance(self._kube, HypotheticalHub):
-            made = self._kube.changes_without_effect() or made
-        if isinstance(made, RequestProblem) or not request.explained:
+        pretended = self._kube if isinstance(self._kube, HypotheticalHub) else None
+        if isinstance(made, Plan) and pretended:
+            made = pretended.changes_without_effect() or made
+        if isinstance(made, RequestProblem):
             return made
-        case = case_of(request, fleet, problem, solution, found.snapshot)
-        explanation, failure = await self._explain(case)
-        return replace(made, explanation=explanation, explanation_failure=failure)
+        if request.explained:
+            case = case_of(request, fleet, problem, solution, found.snapshot)
+            explanation, failure = await self._explain(case)
+            made = replace(made, explanation=explanation, explanation_failure=failure)
+        return pretended.told(made, fleet) if pretended else made
 
     async def read(
         self, request: OptimizeRequest, *, name_others: bool, last: FleetReading | None = None
@@ -200,7 +210,7 @@ class Planner:
         if isinstance(solution, RequestProblem):
             return solution
         found = FleetReading(observation, request, objects, reader, read)
-        return await self._planned(found, *formulated, solution)
+        return await self._planned(found, *formulated, solution, restored.content.unplaced)
 
     async def _formulate(
         self, read: FleetSnapshot, request: OptimizeRequest
@@ -213,7 +223,12 @@ class Planner:
         return refused or (fleet, await asyncio.to_thread(formulate, fleet))
 
     async def _planned(
-        self, found: FleetReading, fleet: Fleet, problem: Problem, solution: Solution
+        self,
+        found: FleetReading,
+        fleet: Fleet,
+        problem: Problem,
+        solution: Solution,
+        recorded: Iterable[Unplaced] = (),
     ) -> Plan | RequestProblem:
         observation, request, read = found.observation, found.request, found.snapshot
         made = await asyncio.to_thread(
@@ -225,6 +240,7 @@ class Planner:
                 problem=problem,
                 solution=solution,
                 settings=self._settings,
+                recorded=recorded,
             )
         )
         if isinstance(made, RequestProblem):

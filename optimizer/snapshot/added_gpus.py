@@ -10,15 +10,21 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.quantity import format_quantity, parse_quantity
+from dsf.api.untrusted_text import InvalidInput
 from dsf.kube.port import Object
 from optimizer.domain.arrays import members_by_key
 from optimizer.domain.mig.geometry import GEOMETRIES, geometry
-from optimizer.domain.nodes import GPU_KIND, GPU_RESOURCE, WHOLE_GPU, kind_and_device
+from optimizer.domain.nodes import (
+    GPU_KIND,
+    GPU_RESOURCE,
+    MIG_PRODUCT_MARK,
+    PRODUCT,
+    WHOLE_GPU,
+    kind_and_device,
+)
 from optimizer.snapshot.annotations import PREFIX
 from optimizer.snapshot.capacity.labelled_gpus import COUNT
-from optimizer.snapshot.capacity.node_inventories import MIG_PRODUCT_MARK, PRODUCT
 from optimizer.snapshot.object_readers import stated_allocatable
 from optimizer.snapshot.requested_gpus import stated_gpus
 from optimizer.wire.base import Name, RequestPart

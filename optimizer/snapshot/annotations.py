@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import GROUP
+from dsf.api.untrusted_text import InvalidInput
 from dsf.kube.port import Object
 from optimizer.wire.base import RequestPart
 from optimizer.wire.object_specs import ALWAYS, DrainSpec, TolerationSpec, TopologySpreadSpec

@@ -12,18 +12,12 @@ from typing import NamedTuple
 from dsf.kube.port import Object
 from optimizer.domain.dra.device_sets import NodeDevices
 from optimizer.domain.fleet import CandidatePolicy, ProfileCounts
-from optimizer.domain.mig.device_packing import geometries_with, packed_gpus
 from optimizer.domain.mig.geometry import Geometry, geometry
 from optimizer.domain.mig.gpu_pools import device_counts
-from optimizer.domain.mig.layouts import least_fragmented_layout
-from optimizer.domain.nodes import GPU_KIND, WHOLE_GPU, scored_as
+from optimizer.domain.mig.layouts import geometries_with, least_fragmented_layout, packed_gpus
+from optimizer.domain.nodes import GPU_KIND, MIG_PRODUCT_MARK, PRODUCT, WHOLE_GPU, scored_as
 from optimizer.snapshot.capacity.labelled_gpus import LabelledGpus, labelled_gpus
-from optimizer.snapshot.capacity.node_inventories import (
-    MIG_PRODUCT_MARK,
-    PRODUCT,
-    Inventory,
-    SeenNodes,
-)
+from optimizer.snapshot.capacity.node_inventories import Inventory, SeenNodes
 from optimizer.snapshot.requested_gpus import StatedGpus, stated_gpus
 from optimizer.wire.result import ClusterGpus, GpuLayout, GpuSlice, GpuSource, OccupiedDevice
 

@@ -155,7 +155,7 @@ def read_objects(
             *stuck.issues,
             *of_others,
             *seen.issues,
-            *unknown_kinds(seen.clusters, described, workloads),
+            *unknown_kinds(seen.clusters, described, workloads, seen.issues),
             *unknown_annotations(observation, request),
             *ineffective_constraints(clusters, workloads, limits),
             *pool_issues,

@@ -4,12 +4,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, islice
 
 from dsf.api.names import score_object_name
-from dsf.api.plural import joined
-from dsf.api.untrusted_text import UntrustedName, listed
+from dsf.api.untrusted_text import UntrustedName, joined, listed
 from dsf.kube.port import Object
 from dsf.kube.selectors import valid_selector
 from optimizer.domain.fleet import CLUSTER_NAME_KEY, Cluster, FleetLimit, Workload
-from optimizer.domain.issue import Issue
+from optimizer.domain.issue import Issue, TakenIssue
 from optimizer.domain.mig.gpu_pools import GpuPools
 from optimizer.domain.nodes import GPU_KIND
 from optimizer.snapshot.annotations import unknown_annotations as unknown_keys
@@ -17,14 +16,21 @@ from optimizer.snapshot.object_readers import name_of
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.object_specs import ClusterSpec, PolicySpec, WorkloadSpec
 from optimizer.wire.request import OptimizeRequest
-from optimizer.wire.request_problem import UNPROCESSABLE, FieldProblem, RequestProblem
+from optimizer.wire.request_problem import FieldProblem, ProblemKind, RequestProblem
 from optimizer.wire.result import ScoreObject
 
 
 def unknown_kinds(
-    clusters: Iterable[Cluster], pools: GpuPools, workloads: Iterable[Workload]
+    clusters: Iterable[Cluster],
+    pools: GpuPools,
+    workloads: Iterable[Workload],
+    issues: Iterable[Issue],
 ) -> Iterator[Issue]:
-    """Yield the workloads that request a kind which no candidate and no cluster supplies."""
+    """Yield the workloads that request a kind which no candidate and no cluster supplies.
+
+    `issues`: of the clusters. Of a kind that others have there, there is some.
+    """
+    taken = {kind for i in issues if isinstance(i, TakenIssue) for kind, _ in i.taken}
     known = {
         supply.kind
         for cluster in clusters
@@ -33,7 +39,7 @@ def unknown_kinds(
     } | ({GPU_KIND} if pools else set())
     for workload in workloads:
         asked = (workload.kind, *(kind for kind, _ in workload.requests))
-        unknown = [kind for kind in asked if kind not in known]
+        unknown = [kind for kind in asked if kind not in known | taken]
         if unknown:
             message = (
                 f"workload {workload.name} requests {listed(unknown)}, which no candidate policy"
@@ -217,14 +223,11 @@ def _problem(unknown: Iterable[_UnknownName]) -> RequestProblem | None:
     if not found:
         return None
     errors = tuple(_field_problem(*item) for item in found[:MAX_NAMES])
-    return RequestProblem(
-        status=UNPROCESSABLE,
-        reason="UnknownName",
-        title="The request names objects that do not exist",
-        detail=joined(
+    return ProblemKind.UNKNOWN_NAME.because(
+        joined(
             (error.message for error in errors), MAX_NAMES_IN_MESSAGE, separator="; ", of=len(found)
         ),
-        errors=errors,
+        errors,
     )
 
 

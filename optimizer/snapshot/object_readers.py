@@ -7,11 +7,10 @@ from datetime import datetime
 from typing import NamedTuple
 
 from dsf.api import names
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.optimization import generating_optimization
 from dsf.api.scoring.quantity import parse_quantity
 from dsf.api.times import rfc3339
-from dsf.api.untrusted_text import UntrustedName, listed, quoted
+from dsf.api.untrusted_text import InvalidInput, UntrustedName, listed, quoted
 from dsf.kube.port import Object
 from dsf.placement import Toleration
 from optimizer.domain.arrays import members_by_key
@@ -310,5 +309,5 @@ def _labelled(
     if missing := [key for key in (first, second, amount) if not labels.get(key)]:
         return f"label {listed(missing)} is missing"
     if not _AMOUNT.fullmatch(labels[amount]):
-        return f"label {amount} is {quoted(labels[amount])}, not a whole number"
+        return f"label {amount} is {quoted(labels[amount])}, not a whole number of at most 9 digits"
     return UntrustedName(labels[first]), UntrustedName(labels[second]), int(labels[amount])

@@ -11,19 +11,17 @@ from collections.abc import Container, Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.quantity import parse_quantity
-from dsf.api.untrusted_text import UntrustedName
+from dsf.api.untrusted_text import InvalidInput, UntrustedName
 from dsf.kube.port import Object
 from optimizer.domain.issue import Issue
 from optimizer.domain.mig.geometry import geometry
 from optimizer.domain.mig.gpu_pools import Gpu, GpuPool, GpuPools, NodeGpus, ReconfigurationRules
 from optimizer.domain.mig.policy_spec import ALL_DISABLED
-from optimizer.domain.nodes import GPU_KIND, WHOLE_GPU, kind_and_device
+from optimizer.domain.nodes import GPU_KIND, MIG_PRODUCT_MARK, WHOLE_GPU, kind_and_device
 from optimizer.snapshot.capacity.cluster_nodes import ClusterNodes
 from optimizer.snapshot.capacity.labelled_gpus import MAX_GPUS_PER_NODE
 from optimizer.snapshot.capacity.node_gpus import seen_gpus
-from optimizer.snapshot.capacity.node_inventories import MIG_PRODUCT_MARK
 from optimizer.snapshot.object_readers import claims_of, labels_of, name_of
 from optimizer.wire.mig_request import MigOptions
 from optimizer.wire.mig_request import gpu_pools_of as pools_of

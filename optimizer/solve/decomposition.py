@@ -9,7 +9,8 @@ import numpy as np
 from optimizer.domain.arrays import Bools
 from optimizer.domain.solution import Decision
 from optimizer.model.decision_comparison import better
-from optimizer.model.problem import Problem, tier_values
+from optimizer.model.objective import tier_values
+from optimizer.model.problem import Problem
 from optimizer.solve import single_model
 from optimizer.solve.blocks.block_problem import Prices
 from optimizer.solve.blocks.columns import ColumnSelection

@@ -13,7 +13,9 @@ from optimizer.domain.arrays import Floats, Ints
 from optimizer.domain.solution import Decision
 from optimizer.model.allocation import EXACT, Allocation
 from optimizer.model.decision_comparison import worth_more
-from optimizer.model.problem import Problem, largest_supplies, tier_values
+from optimizer.model.objective import tier_values
+from optimizer.model.parameters import largest_supplies
+from optimizer.model.problem import Problem
 from optimizer.model.rules import linking_rows, violations
 from optimizer.solve.tuning import AMOUNT_PRICE
 

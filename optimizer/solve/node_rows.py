@@ -17,7 +17,8 @@ from optimizer.domain.arrays import members_by_key
 from optimizer.domain.solution import Decision, NodeRows, Solution, TierPrices
 from optimizer.model.allocation import EXACT, Allocation
 from optimizer.model.decision_comparison import better
-from optimizer.model.problem import Problem, upper_bounds
+from optimizer.model.objective import upper_bounds
+from optimizer.model.problem import Problem
 from optimizer.model.rules import chosen_part, linking_rows, node_fit, violations
 from optimizer.solve.time_limit import is_close, with_status
 from optimizer.solve.warm_start import SolvedProblem, mended, resolve

@@ -12,7 +12,8 @@ from optimizer.domain.arrays import Floats
 from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Decision, Status
 from optimizer.model.decision_comparison import SAME_VALUE, better, equal, tie_weights
-from optimizer.model.problem import Problem, tier_values
+from optimizer.model.objective import tier_values
+from optimizer.model.problem import Problem
 from optimizer.model.rules import RULES, Row, violations
 from optimizer.solve.solver_adapters import maximise
 from optimizer.solve.time_limit import SolveContext

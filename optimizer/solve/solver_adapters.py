@@ -15,8 +15,7 @@ import numpy as np
 import pulp
 from pulp import constants
 
-from dsf.api.plural import counted
-from dsf.api.untrusted_text import one_line
+from dsf.api.untrusted_text import counted, one_line
 from optimizer.domain.arrays import Floats
 from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import ProcessFailure, Status
@@ -29,7 +28,6 @@ _HIGHS_OPTIONS = {
     "mip_allow_restart": False,
 }
 """HiGHS looks for no neighbourhoods: the search does, and they would take most of a solve."""
-
 
 _failed_calls: ContextVar[tuple[list[str], ...]] = ContextVar("failed_calls", default=())
 """What went wrong in calls of a solver, for everyone who asked `failed_calls`."""

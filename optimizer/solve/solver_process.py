@@ -13,7 +13,8 @@ from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Decision, ProcessFailure, Solution
 from optimizer.model.current_state import incumbent_from_current_state
 from optimizer.model.decision_comparison import better
-from optimizer.model.problem import Problem, upper_bounds
+from optimizer.model.objective import upper_bounds
+from optimizer.model.problem import Problem
 from optimizer.solve.greedy import greedy
 from optimizer.solve.node_rows import fitting, resolve_with_node_rows
 from optimizer.solve.supervised_process import limit_memory, run_supervised

@@ -16,7 +16,8 @@ from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Decision, NodeRows, Solution, TierPrices
 from optimizer.model.current_state import incumbent_from_current_state
 from optimizer.model.decision_comparison import better
-from optimizer.model.problem import Problem, upper_bounds
+from optimizer.model.objective import upper_bounds
+from optimizer.model.problem import Problem
 from optimizer.model.rules import COUPLING_RULES, replicas
 from optimizer.solve.decomposition import solve_decomposed
 from optimizer.solve.greedy import fill_remaining, greedy

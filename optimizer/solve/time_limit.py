@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Decision, Solution, Tier, TierPrices
 from optimizer.model.decision_comparison import SAME_VALUE, better, trimmed
-from optimizer.model.problem import Problem, tier_values, upper_bounds
+from optimizer.model.objective import tier_values, upper_bounds
+from optimizer.model.problem import Problem
 
 _REPORT_TIME_SHARE = 0.05
 """Share of the time that reports of improved decisions take at most."""

@@ -16,14 +16,9 @@ from optimizer.domain.arrays import Floats
 from optimizer.domain.solution import Decision, Solution, TierPrices
 from optimizer.model.current_state import feasible_part, incumbent_from_current_state
 from optimizer.model.decision_comparison import SAME_VALUE, worth_more
-from optimizer.model.problem import (
-    Limit,
-    Problem,
-    ProblemPolicy,
-    ProblemWorkload,
-    tier_values,
-    upper_bounds,
-)
+from optimizer.model.objective import tier_values, upper_bounds
+from optimizer.model.parameters import Limit, ProblemPolicy, ProblemWorkload
+from optimizer.model.problem import Problem
 from optimizer.model.rules import violations
 from optimizer.solve.blocks.block_problem import BlockProblem, Prices
 from optimizer.solve.blocks.bound_rounding import is_whole, rounded_bound

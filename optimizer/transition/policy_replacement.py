@@ -17,7 +17,7 @@ from optimizer.domain.fleet import CandidatePolicy, Fleet, NodeLayout, gpu_name
 from optimizer.domain.mig.gpu_pools import device_counts
 from optimizer.domain.nodes import GPU_KIND
 from optimizer.domain.solution import PolicyEnforcement
-from optimizer.model.problem import NO_DEVICE, ClusterResource
+from optimizer.model.parameters import NO_DEVICE, ClusterResource
 
 
 class PolicyReplacement(NamedTuple):

@@ -14,7 +14,8 @@ import numpy as np
 from optimizer.domain.arrays import Floats, Ints
 from optimizer.domain.solution import Decision
 from optimizer.model.allocation import RowMatrix
-from optimizer.model.problem import Problem, ProblemPolicy
+from optimizer.model.parameters import ProblemPolicy
+from optimizer.model.problem import Problem
 from optimizer.model.rules import RULES, Row
 from optimizer.transition.policy_replacement import ReplacementLookup, gpu_kinds, nothing_stays
 

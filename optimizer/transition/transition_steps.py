@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from dsf.api.plural import joined
+from dsf.api.untrusted_text import joined
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, TimeLeft
 from optimizer.model.current_state import CurrentState
@@ -69,8 +69,8 @@ def _words(uncovered: Sequence[str], *, least: bool) -> str:
     return f"{_few(uncovered)} must lose a replica for a while: {proof}"
 
 
-def _few(names: Sequence[str], most: int = 10) -> str:
-    return joined(names, most)
+def _few(names: Sequence[str]) -> str:
+    return joined(names, 10)
 
 
 def _returning(

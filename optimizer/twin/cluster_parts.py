@@ -16,8 +16,7 @@ from dsf.agent.round_loop import Agent
 from dsf.agent.run import NO_SUMMARIES, summaries_of
 from dsf.api import names
 from dsf.kube.kinds import CONFIG_MAP
-from dsf.kube.port import Kube
-from dsf.kube.reads import find_object
+from dsf.kube.port import Kube, find_object
 from optimizer.twin.scoring_apis import ScoringApis, TwinScoringApi
 from policy_watcher.run import PolicyWatcher, WatcherSettings
 

@@ -13,9 +13,9 @@ from prometheus_client import CollectorRegistry
 from dsf.agent.round import RoundRunner
 from dsf.agent.run import AgentSettings, round_runner
 from dsf.api.conditions import is_true
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import AGENT_NAMESPACE, REPLICA_SET_LABEL
 from dsf.api.times import rfc3339
+from dsf.api.untrusted_text import InvalidInput
 from dsf.hub.run import HubController, HubOptions
 from dsf.kube import kinds
 from dsf.kube.apply import apply
@@ -358,10 +358,10 @@ class _Twin:
         while True:
             await self._recorded.wait()
             self._recorded.clear()
-            if going := await rollouts.in_progress(OWN):
+            if going := await rollouts.records.in_progress(OWN):
                 work = asyncio.create_task(rollouts.run())
                 for record in going:
-                    async for _ in rollouts.changes(record):
+                    async for _ in rollouts.records.changes(record):
                         pass
                 work.cancel()
                 await asyncio.wait([work])

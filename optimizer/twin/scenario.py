@@ -54,7 +54,7 @@ class Group(RequestPart):
     """`count` things of a kind: `edge` with a count of 3 is `edge-1`, `edge-2` and `edge-3`."""
 
     name: GroupName
-    count: int = Field(default=1, ge=1, le=MOST_WORKLOADS)
+    count: int = Field(1, ge=1, le=MOST_WORKLOADS)
     labels: dict[str, str] = Field(default_factory=dict)
 
     @property
@@ -75,9 +75,9 @@ class ScenarioPolicy(PolicySpec):
 class ClusterGroup(Group, ClusterSpec):
     """Managed clusters that are alike."""
 
-    policies: tuple[ScenarioPolicy, ...] = Field(default=(), max_length=50)
+    policies: tuple[ScenarioPolicy, ...] = Field((), max_length=50)
     gpus: tuple[GpuNode, ...] = Field(
-        default=(), max_length=64, description="GPUs for which MIG policies are generated."
+        (), max_length=64, description="GPUs for which MIG policies are generated."
     )
 
     @property
@@ -89,11 +89,11 @@ class ClusterGroup(Group, ClusterSpec):
 class WorkloadGroup(Group, WorkloadSpec):
     """Workloads that are alike; their scores have the name of the group as the app."""
 
-    kind: str = Field(default="gpu", description="Kind of the device that a replica runs on.")
-    amount: float = Field(default=1.0, gt=0, description="How much of it a replica needs.")
-    arrives: Seconds = Field(default=0.0, description="When the first workload comes.")
-    every: Seconds = Field(default=0.0, description="Between two that come; 0: all at once.")
-    stays: Seconds | None = Field(default=None, description="Until it leaves; default: it stays.")
+    kind: str = Field("gpu", description="Kind of the device that a replica runs on.")
+    amount: float = Field(1.0, gt=0, description="How much of it a replica needs.")
+    arrives: Seconds = Field(0.0, description="When the first workload comes.")
+    every: Seconds = Field(0.0, description="Between two that come; 0: all at once.")
+    stays: Seconds | None = Field(None, description="Until it leaves; default: it stays.")
 
 
 class Signal(RequestPart):
@@ -112,7 +112,7 @@ class Constant(Signal):
 
     type: Literal["Constant"]
     least: float
-    most: float | None = Field(default=None, description="Default: least, so all have the same.")
+    most: float | None = Field(None, description="Default: least, so all have the same.")
 
 
 class Diurnal(Signal):
@@ -146,8 +146,8 @@ class Noise(Signal):
     type: Literal["Noise"]
     size: float = Field(gt=0)
     shape: Literal["Normal", "Uniform", "Spikes"] = "Normal"
-    one_in: int = Field(default=100, ge=1)
-    kept: float = Field(default=0.0, ge=0, lt=1)
+    one_in: int = Field(100, ge=1)
+    kept: float = Field(0.0, ge=0, lt=1)
     error: bool = True
 
 
@@ -185,8 +185,8 @@ class PublishedForecast(RequestPart):
     """
 
     horizon: Seconds = Field(gt=0)
-    quantile: float = Field(default=0.5, gt=0, lt=1)
-    deviation: float = Field(default=0.0, ge=0)
+    quantile: float = Field(0.5, gt=0, lt=1)
+    deviation: float = Field(0.0, ge=0)
 
 
 class ScenarioScore(RequestPart):
@@ -202,7 +202,7 @@ class ScenarioScore(RequestPart):
     signals: tuple[AnySignal, ...] = Field(min_length=1, max_length=50)
     forecast: PublishedForecast | None = None
     lower_is_better: bool = False
-    total: str = Field(default="", max_length=20)
+    total: str = Field("", max_length=20)
 
 
 OutageType = Literal["ClusterLost", "AgentStopped", "ScoringDown", "HubUnreachable"]
@@ -253,15 +253,15 @@ class Scenario(RequestPart):
     posted once, when the first scores are there, and again for each workload that arrives.
     """
 
-    description: str = Field(default="", max_length=4096)
+    description: str = Field("", max_length=4096)
     start: AwareDatetime = datetime(2026, 1, 5, tzinfo=UTC)
     duration: Annotated[Seconds, Field(ge=60)] = 86_400.0
-    scoring_interval: int = Field(default=300, ge=10, le=86_400)
-    seed: int = Field(default=0, ge=0)
+    scoring_interval: int = Field(300, ge=10, le=86_400)
+    seed: int = Field(0, ge=0)
     clusters: tuple[ClusterGroup, ...] = Field(min_length=1, max_length=200)
     workloads: tuple[WorkloadGroup, ...] = Field(min_length=1, max_length=200)
     scores: tuple[ScenarioScore, ...] = Field(min_length=1, max_length=20)
-    failures: tuple[Outage, ...] = Field(default=(), max_length=1000)
+    failures: tuple[Outage, ...] = Field((), max_length=1000)
     optimization: dict[str, Any] = Field(description="Spec of a PlacementOptimization.")
     controller: Literal["Kept", "Naive", "Static"] = "Kept"
     naive_every: Annotated[Seconds, Field(ge=10)] = 60.0

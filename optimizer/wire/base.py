@@ -3,6 +3,7 @@
 A request refuses unknown fields, so that a misspelt field is not ignored silently.
 """
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -13,9 +14,11 @@ from pydantic import (
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
+    TypeAdapter,
     model_validator,
 )
 from pydantic.alias_generators import to_camel
+from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema
 
 from dsf.api import name_syntax
@@ -124,3 +127,68 @@ def require_unique(names: Sequence[str], what: str) -> None:
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise ValueError(f"{what} named twice: {listed(twice[:10])}")
+
+
+_Schema = Mapping[str, Any]
+_TIME = "2026-11-28T06:00:00Z"
+
+
+def written_forms(field: FieldInfo, within: Sequence[str | int] = ()) -> list[str]:
+    """Return how a field of a request is written as JSON, each alternative that is no text.
+
+    `within`: the path of the part that is meant.
+    """
+    annotation: Any = Annotated[field.annotation, *field.metadata, None]
+    schema = TypeAdapter[Any](annotation).json_schema()
+    for part in within:
+        schema = _inner(schema, part, schema.get("$defs", {}))
+    forms = [_example(item, schema.get("$defs", {})) for item in _alternatives(schema)]
+    return [json.dumps(form) for form in forms if isinstance(form, list | dict)]
+
+
+def _inner(schema: _Schema, part: str | int, defs: _Schema) -> dict[str, Any]:
+    found: Any = {}
+    for item in _alternatives(_resolved(schema, defs)):
+        inner = _resolved(item, defs)
+        if isinstance(part, int):
+            found = inner.get("items")
+        else:
+            found = inner.get("properties", {}).get(part) or _values(inner)
+        if found:
+            break
+    return {**_resolved(found or {}, defs), "$defs": defs}
+
+
+def _values(schema: _Schema) -> Any:
+    """Return the schema of the values of an object with any names; None if it has none."""
+    return next(iter(schema.get("patternProperties", {}).values()), None) or schema.get(
+        "additionalProperties"
+    )
+
+
+def _resolved(schema: _Schema, defs: _Schema) -> _Schema:
+    return defs[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+
+
+def _alternatives(schema: _Schema) -> list[_Schema]:
+    return [{**schema, "anyOf": None, **item} for item in schema.get("anyOf") or [schema]]
+
+
+def _example(schema: _Schema, defs: _Schema) -> Any:
+    """Return an example of a schema: what it must have, and fields that have examples."""
+    schema = _resolved(_alternatives(_resolved(schema, defs))[0], defs)
+    kind = schema.get("type")
+    if examples := schema.get("examples") or schema.get("enum"):
+        return examples[0]
+    if kind == "array":
+        least = schema.get("minItems") or schema.get("minLength", 1)
+        return [_example(schema["items"], defs)] * least
+    if kind == "object":
+        fields = schema.get("properties", {})
+        needed = schema.get("required", ())
+        names = [name for name in fields if name in needed or "examples" in fields[name]]
+        found = {name: _example(fields[name], defs) for name in names or [*fields][:1]}
+        return found or {"name": _example(_values(schema) or {}, defs)}
+    if kind in ("number", "integer", "boolean"):
+        return kind == "boolean" or max(1, schema.get("minimum", 1))
+    return _TIME if schema.get("format") == "date-time" else "name"

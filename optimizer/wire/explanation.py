@@ -22,6 +22,9 @@ class RunnerUp(ResultPart):
     cluster: Name
     device: Name
     score: float
+    taken_by: tuple[Name, ...] = Field(
+        (), description="At most 3 workloads that the plan has there, if that leaves no room."
+    )
 
 
 class AssignmentRef(ResultPart):
@@ -62,12 +65,12 @@ class AssignmentReason(Placed):
         description="Loss of the best solution without this assignment; null: not computed."
     )
     at_most: ObjectiveLoss | None = Field(
-        default=None,
+        None,
         description="Upper bound of the margin: the loss of a known solution without this"
         " assignment; null: no such solution is known.",
     )
     instead: tuple[AssignmentRef, ...] = Field(
-        default=(), description="Places of the workload in that solution."
+        (), description="Places of the workload in that solution."
     )
 
 
@@ -110,13 +113,13 @@ class UnplacedReason(ResultPart):
     workload: Name
     message: Sentence
     limits: tuple[ConflictingLimit, ...] = Field(
-        default=(), description="An infeasible subsystem: no decision keeps all of these limits."
+        (), description="An infeasible subsystem: no decision keeps all of these limits."
     )
     irreducible: bool = Field(
-        default=False, description="True: it was shown that without any one of them there is room."
+        False, description="True: it was shown that without any one of them there is room."
     )
     lost: ObjectiveLoss | None = Field(
-        default=None, description="Loss of the best solution that places it; only if there is room."
+        None, description="Loss of the best solution that places it; only if there is room."
     )
     remedy: Repair | None = None
 
@@ -165,8 +168,7 @@ class GpusToDrain(ResultPart):
     cluster: Name
     policy: Name = Field(description="The policy that is replaced.")
     gpus: tuple[Name, ...] | None = Field(
-        default=None,
-        description="node/index, or index; null: not known, so drain all that it divides.",
+        None, description="node/index, or index; null: not known, so drain all that it divides."
     )
 
 
@@ -174,17 +176,17 @@ class TransitionStep(ResultPart):
     """Changes that may be made in any order; the next step waits until they have settled."""
 
     draining: tuple[GpusToDrain, ...] = Field(
-        default=(), description="GPUs that must be idle before this step."
+        (), description="GPUs that must be idle before this step."
     )
     enforce: tuple[EnforcedPolicy, ...] = ()
     release: tuple[EnforcedPolicy, ...] = ()
     start: tuple[AssignmentRef, ...] = ()
     stop: tuple[AssignmentRef, ...] = ()
     uncovered: tuple[Name, ...] = Field(
-        default=(), description="Workloads that lose a replica until a later step starts it again."
+        (), description="Workloads that lose a replica until a later step starts it again."
     )
     detours: tuple[AssignmentRef, ...] = Field(
-        default=(), description="Assignments that last only until there is room elsewhere."
+        (), description="Assignments that last only until there is room elsewhere."
     )
 
 
@@ -194,7 +196,7 @@ class TransitionPlan(ResultPart):
     steps: tuple[TransitionStep, ...]
     uncovered: tuple[Name, ...] = Field(description="Workloads that lose a replica for a while.")
     returning: tuple[AssignmentRef, ...] = Field(
-        default=(), description="Assignments that stop to make room, and start again later."
+        (), description="Assignments that stop to make room, and start again later."
     )
     least: bool = Field(
         description="True: it was proven that no order of single changes stops fewer replicas."
@@ -212,9 +214,9 @@ class Explanation(ResultPart):
     pareto: ParetoSet | None = None
     transition: TransitionPlan | None = None
     not_computed: tuple[Sentence, ...] = Field(
-        default=(), description="Parts that are missing: the time limit, the size, or a failure."
+        (), description="Parts that are missing: the time limit, the size, or a failure."
     )
-    solves: int = Field(default=0, description="Number of problems solved.")
+    solves: int = Field(0, description="Number of problems solved.")
 
 
 class WhyNotQuestion(RequestPart):
@@ -222,7 +224,7 @@ class WhyNotQuestion(RequestPart):
 
     cluster: ObjectName
     workload: ObjectName | None = Field(
-        default=None, description="The workload to force onto the cluster."
+        None, description="The workload to force onto the cluster.", examples=["app01"]
     )
     device: Annotated[
         Name,
@@ -230,7 +232,7 @@ class WhyNotQuestion(RequestPart):
             max_length=253, description="The device to force it onto; empty: any of the cluster."
         ),
     ] = ""
-    policy: ObjectName | None = Field(default=None, description="The policy to force.")
+    policy: ObjectName | None = Field(None, description="The policy to force.")
 
     @model_validator(mode="after")
     def _one(self) -> Self:

@@ -36,7 +36,6 @@ ObjectTrigger = Literal[
 
 ALL_OBJECTS: tuple[ObjectTrigger, ...] = get_args(ObjectTrigger)
 
-
 _PERCENTAGE = r"^([0-9]|[1-9][0-9]|100)%$"
 _MOST_MOVES = 1_000_000
 
@@ -81,10 +80,10 @@ class MoveBudget(OptionalTimeWindow):
         ),
     ]
     per: Literal["Hour", "Day"] = Field(
-        default="Hour", description="The period before now in which moves are counted."
+        "Hour", description="The period before now in which moves are counted."
     )
     reasons: Annotated[tuple[MoveReason, ...], FailFast()] = Field(
-        default=("BetterScore",),
+        ("BetterScore",),
         min_length=1,
         max_length=3,
         description="Why replicas leave. BetterScore: another place is worth more. ClusterLost:"
@@ -93,7 +92,7 @@ class MoveBudget(OptionalTimeWindow):
         " has no time.",
     )
     schedule: Cron | None = Field(
-        default=None, description="The budget counts only in windows that start then."
+        None, description="The budget counts only in windows that start then."
     )
 
     def most(self, running: int) -> int:
@@ -120,7 +119,7 @@ class ScheduledObjective(TimeWindow):
 
     preference: Preference = Field(description="A score that is maximised, as in the request.")
     objectives: Annotated[tuple[Preference, ...], FailFast()] = Field(
-        default=(), max_length=20, description="Further scores, as in the request."
+        (), max_length=20, description="Further scores, as in the request."
     )
 
     @model_validator(mode="after")
@@ -133,18 +132,18 @@ class Triggers(Scheduled):
     """What makes it look at once. The annotation plan-requested-at always does."""
 
     score_change: float = Field(
-        default=5.0,
+        5.0,
         ge=0,
         le=200,
         description="A score that differs by so many points from the last plan's, both averaged"
         " over the stabilization window. 0: at every change.",
     )
     objects: Annotated[tuple[ObjectTrigger, ...], FailFast()] = Field(
-        default=ALL_OBJECTS,
+        ALL_OBJECTS,
         max_length=len(ALL_OBJECTS),
         description="What happens to clusters, workloads and policies. Empty: nothing of it.",
     )
-    schedule: Cron | None = Field(default=None, description="When it looks besides.")
+    schedule: Cron | None = Field(None, description="When it looks besides.")
 
     def next_start(self, now: datetime) -> datetime | None:
         """Return when the schedule starts next after an aware time; None if there is none."""
@@ -162,24 +161,24 @@ class Hysteresis(RequestPart):
     """
 
     least_gain: float = Field(
-        default=10.0,
+        10.0,
         ge=0,
         le=1e6,
         description="Points of the score that a move has to gain; with several objectives, of"
         " their mean by weight.",
     )
     least_gain_percent: float = Field(
-        default=0.0, ge=0, le=1000, description="The same as a percentage of its value now."
+        0.0, ge=0, le=1000, description="The same as a percentage of its value now."
     )
     stabilization_window_seconds: int = Field(
-        default=300,
+        300,
         ge=0,
         le=MAX_SECONDS,
         description="Scores are averaged over so long, and after a change nothing moves for a"
         " better score for so long. 0: the last scores decide at once.",
     )
     variation_multiple: float = Field(
-        default=4.0,
+        4.0,
         ge=0,
         le=100,
         description="How many times the variation of both places' averaged scores a move has to"
@@ -190,12 +189,12 @@ class Hysteresis(RequestPart):
 class HoldSpec(RequestPart):
     """When nothing is applied although a plan is worth it."""
 
-    until: Time | None = Field(default=None, description="Nothing is applied before this time.")
+    until: Time | None = Field(None, description="Nothing is applied before this time.")
     reason: Annotated[Text, Field(max_length=256)] = Field(
-        default="", description="Why, in words for people; shown in the status."
+        "", description="Why, in words for people; shown in the status."
     )
     after_rollback_seconds: int = Field(
-        default=86_400,
+        86_400,
         ge=0,
         le=31_536_000,
         description="Nothing is applied for so long after a plan was rolled back, so that what a"
@@ -206,23 +205,23 @@ class HoldSpec(RequestPart):
 class Keeping(RequestPart):
     """The fields of a PlacementOptimization that say when a change is worth its moves."""
 
-    triggers: Triggers = Field(default=Triggers(), description="What makes it look at once.")
+    triggers: Triggers = Field(Triggers(), description="What makes it look at once.")
     hysteresis: Hysteresis = Field(
-        default=Hysteresis(), description="What a move has to gain, and how calm it has to be."
+        Hysteresis(), description="What a move has to gain, and how calm it has to be."
     )
     budgets: Annotated[tuple[MoveBudget, ...], FailFast()] = Field(
-        default=(), max_length=20, description="The most moves within a period."
+        (), max_length=20, description="The most moves within a period."
     )
     freezes: Annotated[tuple[Freeze, ...], FailFast()] = Field(
-        default=(), max_length=50, description="Windows in which nothing moves for a better score."
+        (), max_length=50, description="Windows in which nothing moves for a better score."
     )
     schedules: Annotated[tuple[ScheduledObjective, ...], FailFast()] = Field(
-        default=(),
+        (),
         max_length=50,
         description="Scores that count in windows. Of several that are open the first one counts.",
     )
     hold: HoldSpec = Field(
-        default=HoldSpec(), description="When nothing is applied although a plan is worth it."
+        HoldSpec(), description="When nothing is applied although a plan is worth it."
     )
 
     def open_schedule(self, now: datetime) -> ScheduledObjective | None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import FailFast, Field, model_validator
 
 from dsf.api import name_syntax
-from dsf.api.invalid_input import InvalidInput
+from dsf.api.untrusted_text import InvalidInput
 from optimizer.domain.mig import gpu_pools
 from optimizer.domain.mig.geometry import Geometry, geometry
 from optimizer.domain.mig.layouts import (
@@ -28,7 +28,7 @@ PoolName = Annotated[
 class MigInstance(RequestPart):
     """A GPU instance that exists."""
 
-    gpu: int = Field(default=0, ge=0, lt=16, description="Index of the GPU on its node.")
+    gpu: int = Field(0, ge=0, lt=16, description="Index of the GPU on its node.")
     profile: Annotated[
         Name,
         Field(
@@ -36,15 +36,13 @@ class MigInstance(RequestPart):
         ),
     ]
     start: int | None = Field(
-        default=None,
+        None,
         ge=0,
         le=7,
         description="First memory slice, as nvidia-smi mig -lgi shows it. If no instance of a"
         " GPU has one, they are assumed to be where they leave the most room.",
     )
-    busy: bool = Field(
-        default=False, description="Used by something that this request does not place."
-    )
+    busy: bool = Field(False, description="Used by something that this request does not place.")
     workload: Annotated[
         Name,
         Field(max_length=253, description="The target workload that uses it; then it is busy."),
@@ -55,18 +53,20 @@ class GpuNode(RequestPart):
     """A node's GPUs, for which policies are generated."""
 
     model: Annotated[
-        Name, Field(max_length=63, description="A30-24GB, H100-80GB, …, or nvidia.com/gpu.product.")
+        Name,
+        Field(
+            max_length=63,
+            description="A30-24GB, H100-80GB, …, or nvidia.com/gpu.product.",
+            examples=["H100-80GB"],
+        ),
     ]
-    count: int = Field(default=1, ge=1, le=16, description="GPUs of the node.")
+    count: int = Field(1, ge=1, le=16, description="GPUs of the node.")
     node: ObjectName | None = Field(
-        default=None,
-        description="Node name; without one, the node with nvidia.com/gpu.present=true.",
+        None, description="Node name; without one, the node with nvidia.com/gpu.present=true."
     )
-    pool: PoolName = Field(
-        default="", description="At most one policy is enforced for the GPUs of a pool."
-    )
+    pool: PoolName = Field("", description="At most one policy is enforced for the GPUs of a pool.")
     instances: Annotated[tuple[MigInstance, ...] | None, FailFast()] = Field(
-        default=None, max_length=112, description="The existing GPU instances; null if not known."
+        None, max_length=112, description="The existing GPU instances; null if not known."
     )
 
     @model_validator(mode="after")
@@ -101,31 +101,31 @@ class MigOptions(RequestPart):
     """How GPUs may be reconfigured; its presence asks for generated policies."""
 
     reconfigure: gpu_pools.ReconfigurationMode = Field(
-        default="gpu",
+        "gpu",
         description="gpu: only idle GPUs, as mig-parted does; instance: any GPU, but busy"
         " instances stay; drain: any GPU, after it is drained.",
     )
     reconfigure_cost: float = Field(
-        default=0.0, ge=0, le=1e9, description="Cost of each GPU that gets another layout."
+        0.0, ge=0, le=1e9, description="Cost of each GPU that gets another layout."
     )
     drain_cost: float = Field(
-        default=0.0, ge=0, le=1e9, description="Cost of each busy instance of a drained GPU."
+        0.0, ge=0, le=1e9, description="Cost of each busy instance of a drained GPU."
     )
     max_candidates: int | None = Field(
-        default=None,
+        None,
         ge=1,
         le=1000,
         description="Most policies generated for a pool; default: as many as fit.",
     )
     discover: bool = Field(
-        default=False,
+        False,
         description="Read the GPUs of clusters that list none from the ManagedCluster's labels"
         " nvidia.com/gpu.product and nvidia.com/gpu.count, or from its claims"
         " gpu-product.nvidia.com and gpu-count.nvidia.com. Where a cluster has a NodeInventory, the"
         " labels of its nodes are read instead.",
     )
     keep_advertised: bool = Field(
-        default=False,
+        False,
         description="Generate no policy for a cluster that has a NodeInventory and lists no GPUs:"
         " it has its policies in force and the devices that its nodes advertise. What POST /plan"
         " and a PlacementOptimization add where nobody states what clusters supply.",

@@ -12,9 +12,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.quantity import parse_pairs, parse_quantity, parse_resource
-from dsf.api.untrusted_text import UntrustedText, quoted
+from dsf.api.untrusted_text import InvalidInput, UntrustedText, quoted
 from dsf.kube.selectors import label_selector
 from dsf.placement import Toleration, misconfigured
 from optimizer.domain.mig.policy_spec import LAYOUT_REGEX
@@ -101,19 +100,18 @@ Selector = Annotated[str, Field(max_length=1024), AfterValidator(_selector)]
 class TolerationSpec(RequestPart):
     """Which taints of managed clusters a generated Placement tolerates, as in OCM's Placement."""
 
-    key: Annotated[Name, Field(max_length=316, description="Empty: every key.")] = ""
+    key: Annotated[
+        Name, Field(max_length=316, description="Empty: every key.", examples=["gpu"])
+    ] = ""
     operator: Literal["Equal", "Exists"] = Field(
-        default="Equal", description="Equal: the value has to be the taint's. Exists: any value."
+        "Equal", description="Equal: the value has to be the taint's. Exists: any value."
     )
     value: Annotated[Name, Field(max_length=1024, description="The taint's value.")] = ""
     effect: Literal["", "NoSelect", "PreferNoSelect", "NoSelectIfNew"] = Field(
-        default="", description="Empty: every effect."
+        "", description="Empty: every effect."
     )
     toleration_seconds: int | None = Field(
-        default=None,
-        ge=0,
-        le=2**63 - 1,
-        description="For so long after the taint came; else without end.",
+        None, ge=0, le=2**63 - 1, description="For so long after the taint came; else without end."
     )
 
     @model_validator(mode="after")
@@ -181,9 +179,11 @@ class GpuLayoutSpec(RequestPart):
     node: Annotated[
         Name, Field(max_length=253, description="Name of the node; empty: the only node with GPUs.")
     ] = ""
-    gpu: int = Field(ge=0, lt=64, description="Index of the GPU on its node.")
+    gpu: int = Field(ge=0, lt=64, description="Index of the GPU on its node.", examples=[0])
     layout: str = Field(
-        pattern=f"^({LAYOUT_REGEX})$", description="Its layout, such as 2x3g.48gb; off: no MIG."
+        pattern=f"^({LAYOUT_REGEX})$",
+        description="Its layout, such as 2x3g.48gb; off: no MIG.",
+        examples=["2x3g.48gb"],
     )
 
 
@@ -229,63 +229,52 @@ Spreads = Annotated[
 class WorkloadSpec(RequestPart):
     """Constraints and preferences of a workload."""
 
-    replicas: int | None = Field(
-        default=None, ge=1, le=20_000, description="Number of clusters to run on."
-    )
+    replicas: int | None = Field(None, ge=1, le=20_000, description="Number of clusters to run on.")
     priority: int | None = Field(
-        default=None,
-        ge=-(2**31),
-        le=2**31,
-        description="A higher priority loses nothing to a lower one.",
+        None, ge=-(2**31), le=2**31, description="A higher priority loses nothing to a lower one."
     )
     requests: Amounts | None = Field(
+        None, description="Amounts of further kinds that each replica requests: cpu, memory, ..."
+    )
+    devices: Names | None = Field(
         default=None,
-        description="Amounts of further kinds that each replica requests: cpu, memory, ...",
+        description="The devices that it may run on, such as `all`; those of its Pods win.",
     )
     spread: Spreads | None = Field(
-        default=None,
-        description="The most replicas on clusters that have the same value of a label.",
+        None, description="The most replicas on clusters that have the same value of a label."
     )
     spread_group: Name | None = Field(
-        default=None,
-        max_length=253,
-        description="Workloads of a group share the limits of their `spread`.",
+        None, max_length=253, description="Workloads of a group share the limits of their `spread`."
     )
-    clusters: Names | None = Field(
-        default=None, description="The clusters that it may run on; no others."
-    )
-    excluded_clusters: Names | None = Field(
-        default=None, description="Clusters that it must not run on."
-    )
+    clusters: Names | None = Field(None, description="The clusters that it may run on; no others.")
+    excluded_clusters: Names | None = Field(None, description="Clusters that it must not run on.")
     affinity: Selector | None = Field(
-        default=None, description="Label selector that its clusters must match."
+        None, description="Label selector that its clusters must match."
     )
     anti_affinity: Selector | None = Field(
-        default=None, description="Label selector that its clusters must not match."
+        None, description="Label selector that its clusters must not match."
     )
     workload_affinity: Selector | None = Field(
-        default=None, description="Label selector of workloads; one must run on the same cluster."
+        None, description="Label selector of workloads; one must run on the same cluster."
     )
     workload_anti_affinity: Selector | None = Field(
-        default=None, description="Label selector of workloads; none may run on the same cluster."
+        None, description="Label selector of workloads; none may run on the same cluster."
     )
     apart_from: Names | None = Field(
-        default=None, description="Workloads that must not run on the same cluster."
+        None, description="Workloads that must not run on the same cluster."
     )
     together_with: Names | None = Field(
-        default=None, description="Workloads of which each must run on the same cluster."
+        None, description="Workloads of which each must run on the same cluster."
     )
-    minimum_score: float | None = Field(
-        default=None, description="Least weighted score of an assignment."
-    )
+    minimum_score: float | None = Field(None, description="Least weighted score of an assignment.")
     move_cost: float | None = Field(
-        default=None, ge=0, le=1e9, description="Cost of leaving a cluster where it runs now."
+        None, ge=0, le=1e9, description="Cost of leaving a cluster where it runs now."
     )
     uses: Amounts | None = Field(
-        default=None, description="Amounts by which each replica uses the limits of the request."
+        None, description="Amounts by which each replica uses the limits of the request."
     )
     tolerations: Tolerations | None = Field(
-        default=None, description="Taints of its clusters that it tolerates."
+        None, description="Taints of its clusters that it tolerates."
     )
 
 
@@ -293,40 +282,38 @@ class PolicySpec(RequestPart):
     """Pool, supplies, costs and layouts of a policy."""
 
     pool: Name | None = Field(
-        default=None,
-        max_length=63,
-        description="At most one policy of a cluster's pool is enforced.",
+        None, max_length=63, description="At most one policy of a cluster's pool is enforced."
     )
     cluster: ObjectName | None = Field(
-        default=None, description="The only cluster that may enforce the policy."
+        None, description="The only cluster that may enforce the policy."
     )
     supplies: Supplies | None = Field(
-        default=None,
-        description="Amounts that the policy supplies. They replace those of its labels.",
+        None, description="Amounts that the policy supplies. They replace those of its labels."
     )
     layouts: Layouts | None = Field(
-        default=None,
-        description="MIG layout of each GPU. GPUs with an unchanged layout keep running.",
+        None, description="MIG layout of each GPU. GPUs with an unchanged layout keep running."
     )
     change_cost: float | None = Field(
-        default=None,
+        None,
         ge=0,
         le=1e9,
         description="Cost of enforcing it on a cluster that does not enforce it now.",
     )
     uses: Amounts | None = Field(
-        default=None, description="Amounts by which it uses the limits of the request."
+        None, description="Amounts by which it uses the limits of the request."
     )
     tolerations: Tolerations | None = Field(
-        default=None, description="Taints of the cluster that it tolerates."
+        None, description="Taints of the cluster that it tolerates."
     )
 
 
 class DrainSpec(OptionalTimeWindow):
     """When no workload may run on a cluster: always, within two times, in windows, or both."""
 
-    start: Time | None = Field(default=None, description="Not before this time.")
-    until: Time | None = Field(default=None, description="No longer than until this time.")
+    start: Time | None = Field(None, description="Not before this time.")
+    until: Time | None = Field(
+        None, description="No longer than until this time.", examples=["2026-11-28T06:00:00Z"]
+    )
 
     @model_validator(mode="after")
     def _lasts(self) -> Self:
@@ -343,6 +330,17 @@ class DrainSpec(OptionalTimeWindow):
             return None
         end = self.window_end(now) if self.schedule else NO_END
         return end and min(end, self.until or NO_END)
+
+    def never_ends(self, now: datetime) -> bool:
+        """Return whether it has no end, or windows without a gap: as far as 50 of them tell."""
+        if self.until:
+            return False
+        if not self.schedule:
+            return True
+        at: datetime | None = now if self.drained_until(now) else self.next_change(now)
+        for _ in range(50):
+            at = at and self.drained_until(at)
+        return at is not None
 
     def next_change(self, now: datetime) -> datetime:
         """Return when it begins or ends next after an aware time; NO_END: never."""
@@ -379,23 +377,22 @@ class ClusterSpec(RequestPart):
     """What a managed cluster supplies without a policy, and what may run there."""
 
     allocatable: Supplies | None = Field(
-        default=None,
-        description="Amounts that it supplies without a policy. They replace its status.",
+        None, description="Amounts that it supplies without a policy. They replace its status."
     )
     capacity_source: Literal["Seen", "Stated"] | None = Field(
-        default=None,
+        None,
         description="Where the cluster has a NodeInventory. Seen, the default: supplies are what"
         " its nodes have left, and what is stated beyond that does not count. Stated: the inventory"
         " is not used.",
     )
     drain: Drain | None = Field(
-        default=None, description="When no workload may run on it; what runs there leaves."
+        None, description="When no workload may run on it; what runs there leaves."
     )
     max_workloads: int | None = Field(
-        default=None, ge=0, le=100_000, description="The most workloads that may run on it."
+        None, ge=0, le=100_000, description="The most workloads that may run on it."
     )
     packing: Packing | None = Field(
-        default=None,
+        None,
         description="Where its nodes are known: AnyOrder (default) plans Pods that start on"
         " whatever nodes its scheduler takes; BestFit those that start if the largest come first.",
     )

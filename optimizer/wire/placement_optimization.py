@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import FailFast, Field, ValidationError, model_validator
 
 from dsf.api.crd.definitions import CustomResourceDefinition, column, custom_resource_definition
-from dsf.api.crd.structural_schema import ConditionList, Schema, rule, rules
+from dsf.api.crd.structural_schema import AtomicList, ConditionList, Schema, Timestamp, rule, rules
 from dsf.api.wire_model import WireModel
 from dsf.kube.port import Object
 from optimizer.wire.base import Name, ResultPart, Sentence, Text
@@ -40,7 +40,6 @@ MAX_CHANGES = 100
 MAX_PENDING_PLACES = 500
 """Places whose Pods were left pending that a status lists."""
 
-_TIME: dict[str, Any] = {"format": "date-time"}
 _OF_METADATA = ("namespace", "optimization")
 _OF_ONE_ANSWER = ("dryRun", "explain", "explainWorkloads", "whyNot", "pareto")
 """Fields of POST /optimize that say something of its answer, and nothing of what is kept."""
@@ -50,30 +49,30 @@ class PlacementOptimizationSpec(Keeping, OptimizeRequest):
     """What is to be kept: the fields of POST /optimize, and when a change is worth its moves."""
 
     clusters: Annotated[tuple[RequestedCluster, ...], FailFast()] = Field(
-        default=(),
+        (),
         max_length=20_000,
         description="The managed clusters. Empty: all that the namespace is bound to, with the"
         " policies that they may enforce.",
     )
     target_workloads: Annotated[tuple[RequestedWorkload, ...], FailFast()] = Field(
-        default=(),
+        (),
         max_length=100_000,
         description="The ManifestWorkReplicaSets to place. Empty: all with the labels of one.",
     )
     cluster_selector: Selector = Field(
-        default="", description="Label selector: only clusters that match it."
+        "", description="Label selector: only clusters that match it."
     )
     workload_selector: Selector = Field(
-        default="", description="Label selector: only workloads that match it."
+        "", description="Label selector: only workloads that match it."
     )
     mode: Mode = Field(
-        default="Plan",
+        "Plan",
         description="Plan: only say in the status what would be better. Approve: apply a plan whose"
         " digest was approved. Apply: apply plans.",
     )
-    suspend: bool = Field(default=False, description="Neither plan nor apply.")
+    suspend: bool = Field(False, description="Neither plan nor apply.")
     deletion_policy: Literal["Retain", "Reset"] = Field(
-        default="Retain",
+        "Retain",
         description="What becomes of what was generated when this is deleted. Retain: it stays."
         " Reset: it is deleted first, as by POST /reset; the workloads go on running.",
     )
@@ -108,7 +107,7 @@ class LastPlan(WireModel):
         description="SHA-256 of the objects that it generates. Approve this one; the PlacementPlan"
         " has it as spec.objectsDigest."
     )
-    time: str = Field(description="When it was made.", json_schema_extra=_TIME)
+    time: Timestamp = Field(description="When it was made.")
     objective: float = Field(description="Sum of the scores, minus the costs of changes.")
     bound: float | None = Field(None, description="No plan was worth more than this.")
     gap: float | None = Field(None, description="Optimality gap: (bound - objective) / objective.")
@@ -122,7 +121,7 @@ class LastPlan(WireModel):
 class OptimizationEvent(WireModel):
     """A plan that was applied, or why none was."""
 
-    time: str = Field(description="When it was.", json_schema_extra=_TIME)
+    time: Timestamp = Field(description="When it was.")
     reason: str = Field(description="What it was, in one word for programs, such as Applied.")
     message: str = Field(description="What it was, in words for people.")
     digest: str | None = Field(None, description="The digest of the plan.")
@@ -131,7 +130,7 @@ class OptimizationEvent(WireModel):
 class RecentChange(WireModel):
     """The moves of a plan, which budgets count; written before they are made."""
 
-    time: str = Field(description="When it was applied.", json_schema_extra=_TIME)
+    time: Timestamp = Field(description="When it was applied.")
     digest: str = Field(description="The digest of the plan.")
     better_score: int = Field(0, description="Replicas that left for a better score.")
     cluster_lost: int = Field(0, description="Replicas whose cluster was lost.")
@@ -143,9 +142,7 @@ class PendingPlace(WireModel):
 
     workload: str = Field(description="The ManifestWorkReplicaSet.")
     cluster: str = Field(description="The managed cluster that it left.")
-    until: str = Field(
-        description="Until then any other place is worth more.", json_schema_extra=_TIME
-    )
+    until: Timestamp = Field(description="Until then any other place is worth more.")
 
 
 class PlacementOptimizationStatus(WireModel):
@@ -162,11 +159,10 @@ class PlacementOptimizationStatus(WireModel):
         " if no move of it gains enough; found to within 0.1% of the whole value. Absent while it"
         " is not kept.",
     )
-    next_look: str | None = Field(
+    next_look: Timestamp | None = Field(
         None,
         description="When it plans next if nothing changes; scores are read all the time, and plan"
         " when they change. Absent: when something changes.",
-        json_schema_extra=_TIME,
     )
     moves_left: int | None = Field(
         None,
@@ -176,26 +172,19 @@ class PlacementOptimizationStatus(WireModel):
     plan_requested: str | None = Field(
         None, description="The value of the annotation plan-requested-at that was answered last."
     )
-    recent_changes: list[RecentChange] | None = Field(
-        None,
-        max_length=MAX_CHANGES,
-        description="The changes of the last day, the newest first.",
-        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    recent_changes: AtomicList[RecentChange] | None = Field(
+        None, max_length=MAX_CHANGES, description="The changes of the last day, the newest first."
     )
-    pending_places: list[PendingPlace] | None = Field(
+    pending_places: AtomicList[PendingPlace] | None = Field(
         None,
         max_length=MAX_PENDING_PLACES,
         description="The places that were left because Pods stayed pending, the newest first.",
-        json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
-    last_change: str | None = Field(
-        None, description="When it last applied a plan.", json_schema_extra=_TIME
-    )
-    history: list[OptimizationEvent] | None = Field(
+    last_change: Timestamp | None = Field(None, description="When it last applied a plan.")
+    history: AtomicList[OptimizationEvent] | None = Field(
         None,
         max_length=MAX_HISTORY,
         description=f"The last {MAX_HISTORY} things that it did, the newest first.",
-        json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
 
 
@@ -209,7 +198,7 @@ class KeptOptimization(ResultPart):
         description="Nobody has to do anything: all is as planned, or will be, and every workload"
         " has its places."
     )
-    wrong: Text = Field(default="", description="What is not fine, and why; empty: it is.")
+    wrong: Text = Field("", description="What is not fine, and why; empty: it is.")
     reason: Name = Field(description="Of the first condition that is not True, else of Applied.")
     message: Text = Field(description="What is wrong, or why what is on offer is not taken yet.")
     waiting: Name = Field(description="Digest of the plan that waits for an approval; or empty.")

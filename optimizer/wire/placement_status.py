@@ -18,7 +18,7 @@ class ReportedPods(ResultPart):
 
     ready: int
     wanted: int = Field(description="Pods that its manifests ask for; else those that there are.")
-    pending: int = Field(default=0, description="Pods that do not run yet.")
+    pending: int = Field(0, description="Pods that do not run yet.")
 
 
 class WorkloadLanding(ResultPart):
@@ -30,13 +30,12 @@ class WorkloadLanding(ResultPart):
     reason: Name = Field(description="The reason that OCM gives, or ours if it has none.")
     message: Sentence
     since: datetime | None = Field(
-        default=None,
+        None,
         description="lastTransitionTime of the condition that tells it; null: none tells. Of"
         " pending Pods, when the oldest was created.",
     )
     pods: ReportedPods | None = Field(
-        default=None,
-        description="Once its ManifestWork is available; null: nobody reports its Pods.",
+        None, description="Once its ManifestWork is available; null: nobody reports its Pods."
     )
 
 
@@ -60,7 +59,7 @@ class PlacementDrift(ResultPart):
     name: Name
     message: Sentence
     next: Sentence = Field(
-        default="", description="What the next plan does about it, or what a person can do."
+        "", description="What the next plan does about it, or what a person can do."
     )
 
     @property
@@ -86,8 +85,7 @@ class UnplacedByPlan(Unplaced):
         description="When the first of the consecutive plans that left it out was recorded."
     )
     earlier: bool = Field(
-        default=False,
-        description="True: it may have begun before, because no record says what was then.",
+        False, description="True: it may have begun before, because no record says what was then."
     )
 
 
@@ -110,13 +108,13 @@ class PlacementStatus(ResultPart):
         description="Policies that no PlacementBinding names."
     )
     solver_failures: tuple[SolverFailure, ...] = Field(
-        default=(), description="Plans in force whose solver failed: a new plan may be better."
+        (), description="Plans in force whose solver failed: a new plan may be better."
     )
     unplaced: tuple[UnplacedByPlan, ...] = Field(
-        default=(), description="Why workloads lack a place, as recorded plans say."
+        (), description="Why workloads lack a place, as recorded plans say."
     )
     not_compared: tuple[NotCompared, ...] = Field(
-        default=(), description="Why drift from plans in force is not known; empty: it is."
+        (), description="Why drift from plans in force is not known; empty: it is."
     )
 
     @property

@@ -27,7 +27,7 @@ class PlanSummary(ResultPart):
     reason: Name = Field(description="Reason of the condition that changed last.")
     message: Text = Field(description="Message of that condition.")
     solver_failure: Sentence = Field(
-        default="", description="Why its solver failed: a better plan may exist; or empty."
+        "", description="Why its solver failed: a better plan may exist; or empty."
     )
     objective: float
     bound: float | None
@@ -68,12 +68,12 @@ class PlanRecord(PlanSummary):
     policies: tuple[EnforcedPolicy, ...]
     assignments: tuple[AssignmentRef, ...]
     unplaced: tuple[Unplaced, ...] = Field(
-        default=(), description="Workloads with fewer places than they asked for."
+        (), description="Workloads with fewer places than they asked for."
     )
     objects: tuple[Document, ...] = Field(description="The generated objects, as planned.")
     changes: tuple[PlannedChange, ...]
     moved: tuple[WorkloadMove, ...] | None = Field(
-        default=None,
+        None,
         description="Workloads that the plan before, of the same optimization, had elsewhere;"
         " without scores. null: its record is gone or can't be read.",
     )
@@ -89,17 +89,18 @@ class PlanList(ResultPart):
     namespace: Name
     items: tuple[PlanSummary, ...]
     issues: tuple[Issue, ...] = Field(
-        default=(), description="Why the hub keeps no plans, if it keeps none."
+        (), description="Why the hub keeps no plans, if it keeps none."
     )
 
 
 class RollbackResult(OptimizeResult):
     """The response of POST /rollback: a plan that restores an earlier one."""
 
+    optimization: Name = Field(description="The optimization whose plan is restored.")
     from_revision: int = Field(description="The revision that was current.")
     to_revision: int = Field(description="The revision that is restored.")
     workload: Name | None = Field(
-        default=None, description="The only workload that goes back; all others stay."
+        None, description="The only workload that goes back; all others stay."
     )
 
 

@@ -10,11 +10,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AliasChoices, BeforeValidator, FailFast, Field, model_validator
 
 from dsf.api import name_syntax
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import DEFAULT_OPTIMIZATION, score_object_name
 from dsf.api.optimization import Optimization
 from dsf.api.scoring.dimension_format import DimensionFormat
-from dsf.api.untrusted_text import listed
+from dsf.api.untrusted_text import InvalidInput, listed
 from optimizer.wire.base import Name, ObjectName, RequestPart, Text, require_unique
 from optimizer.wire.explanation import WhyNotQuestion
 from optimizer.wire.mig_request import GpuNode, MigOptions, require_distinct_nodes
@@ -41,7 +40,6 @@ Namespace = Annotated[
 OptimizationName = Annotated[
     str, Field(min_length=1, max_length=name_syntax.DNS_LABEL_LENGTH, pattern=name_syntax.DNS_LABEL)
 ]
-
 
 MAX_ROLLOUT_SECONDS = 604_800
 """The longest deadline of a step, a week: a person may have to repair a node first."""
@@ -70,14 +68,12 @@ class RequestedCluster(ClusterSpec):
 
     name: ObjectName
     available_policies: Annotated[tuple[RequestedPolicy, ...], FailFast()] = Field(
-        default=(),
+        (),
         max_length=1000,
         description="Policies; at most one of them is enforced. The first one wins a tie.",
     )
     gpus: Annotated[tuple[GpuNode, ...], FailFast()] = Field(
-        default=(),
-        max_length=64,
-        description="GPUs of the cluster. MIG policies are generated for them.",
+        (), max_length=64, description="GPUs of the cluster. MIG policies are generated for them."
     )
 
     @model_validator(mode="after")
@@ -108,17 +104,17 @@ class ScoreRef(RequestPart):
         ),
     ]
     score_dimension_format: Annotated[Text, Field(max_length=1024)] | None = Field(
-        default=None,
+        None,
         description="Format of the names of the entries to read. Default: all formats that the"
         " score's DynamicScorer declares.",
     )
     aggregation: Aggregation | None = Field(
-        default=None,
+        None,
         description="Which of several entries counts that differ in what a place does not have,"
         " such as the node. Default: the best, so Max, or Min with invert.",
     )
     at: str | None = Field(
-        default=None,
+        None,
         pattern=r"^p[1-9][0-9]?(\.[0-9]{1,3})?$",
         description="Quantile of a forecast, such as p90. Of formats with ${meta} the entries count"
         " whose meta is p90; else the score counts as it is, if its DynamicScorer declares that"
@@ -164,25 +160,21 @@ class ScoreRef(RequestPart):
 class Preference(ScoreRef):
     """A score that is maximised, its weight, and the format of its entries' names."""
 
-    weight: float = Field(
-        default=1.0, ge=0, le=1e6, description="The score is multiplied by this number."
-    )
+    weight: float = Field(1.0, ge=0, le=1e6, description="The score is multiplied by this number.")
     minimum: float | None = Field(
-        default=None, description="With maximum: this score counts as 0, and the maximum as 100."
+        None, description="With maximum: this score counts as 0, and the maximum as 100."
     )
-    maximum: float | None = Field(
-        default=None, description="With minimum: this score counts as 100."
-    )
-    invert: bool = Field(default=False, description="A lower score is better.")
+    maximum: float | None = Field(None, description="With minimum: this score counts as 100.")
+    invert: bool = Field(False, description="A lower score is better.")
     minimum_trust: float | None = Field(
-        default=None,
+        None,
         ge=0,
         le=1,
         description="The least trust with which a cluster's forecasts count in full, where"
         " its scorer declares a truth. Unknown trust counts in full.",
     )
     untrusted: Literal["Weigh", "Refuse"] = Field(
-        default="Weigh",
+        "Weigh",
         description="Scores with less than minimumTrust. Weigh: trust / minimumTrust of them"
         " counts, and for the rest the mean of the score. Refuse: they count as missing.",
     )
@@ -213,18 +205,18 @@ class RequestedLimit(RequestPart):
     name: Annotated[Name, Field(min_length=1, max_length=100, description="A name for messages.")]
     maximum: float = Field(ge=0, le=1e18, description="The most that the sum may be.")
     score: ScoreRef | None = Field(
-        default=None,
-        description="Sums this score over all assignments; a score below 0 counts as 0.",
+        None, description="Sums this score over all assignments; a score below 0 counts as 0."
     )
     uses: Annotated[
         Name,
         Field(
             max_length=253,
             description="Sums the amounts that workloads and policies name so in their `uses`.",
+            examples=["watts"],
         ),
     ] = ""
     cluster_selector: Selector = Field(
-        default="", description="Label selector: only clusters that match it are counted."
+        "", description="Label selector: only clusters that match it are counted."
     )
     per: Annotated[
         Name,
@@ -243,7 +235,7 @@ class OptimizeRequest(RequestPart):
 
     namespace: Namespace
     optimization: OptimizationName = Field(
-        default=DEFAULT_OPTIMIZATION,
+        DEFAULT_OPTIMIZATION,
         description="Name of the optimization. Generated objects of other names are neither"
         " changed nor deleted; within a name a request is the whole truth.",
     )
@@ -255,12 +247,12 @@ class OptimizeRequest(RequestPart):
     )
     preference: Preference
     objectives: Annotated[tuple[Preference, ...], FailFast()] = Field(
-        default=(),
+        (),
         max_length=20,
         description="Further scores. An assignment is worth the sum of all weighted scores.",
     )
     limits: Annotated[tuple[RequestedLimit, ...], FailFast()] = Field(
-        default=(), max_length=100, description="Limits on sums over the fleet, such as power."
+        (), max_length=100, description="Limits on sums over the fleet, such as power."
     )
     missing_score: Annotated[
         Literal["forbid"]
@@ -268,73 +260,67 @@ class OptimizeRequest(RequestPart):
         | None,
         BeforeValidator(_missing_score),
     ] = Field(
-        default=None,
+        None,
         description="Value of an assignment that has no usable score, or forbid."
         " Default: what the server is started with.",
     )
     gap: float | None = Field(
-        default=None,
+        None,
         ge=0,
         lt=1,
         description="Optimality gap at which solving may stop, such as 0.01."
         " Default: what the server is started with.",
     )
-    mig: MigOptions | None = Field(
-        default=None, description="How MIG policies are generated for GPUs."
-    )
+    mig: MigOptions | None = Field(None, description="How MIG policies are generated for GPUs.")
     tolerations: Tolerations = Field(
-        default=(),
-        description="Taints of managed clusters that every generated Placement tolerates.",
+        (), description="Taints of managed clusters that every generated Placement tolerates."
     )
     cluster_sets: Annotated[tuple[ObjectName, ...], FailFast()] = Field(
-        default=(),
+        (),
         max_length=1000,
         description="Only these ManagedClusterSets; else all that the namespace is bound to.",
     )
     prune: bool = Field(
-        default=True,
+        True,
         description="Remove placed workloads of the same optimization that the request does not"
         " name. With false they stay, and what they use is not planned again.",
     )
-    dry_run: bool = Field(default=False, description="Return the plan and write nothing.")
+    dry_run: bool = Field(False, description="Return the plan and write nothing.")
     rollout: RolloutStrategy = Field(
-        default="AllAtOnce",
+        "AllAtOnce",
         description="Stepwise: make the changes step by step; each step waits until the one"
         " before it is in force.",
     )
     progress_deadline_seconds: int = Field(
-        default=600,
+        600,
         ge=1,
         le=MAX_ROLLOUT_SECONDS,
         description="Seconds that a step of a Stepwise rollout may take before it is reported"
         " as ProgressDeadlineExceeded. It keeps waiting.",
     )
     min_ready_seconds: int = Field(
-        default=60,
+        60,
         ge=0,
         le=MAX_ROLLOUT_SECONDS,
         description="Seconds that policies which a step enforced must stay compliant, claims"
         " included, before the next step.",
     )
     explain: bool = Field(
-        default=False,
-        description="Add an explanation. It takes at most as long as solving may take.",
+        False, description="Add an explanation. It takes at most as long as solving may take."
     )
     explain_workloads: tuple[Name, ...] = Field(
-        default=(),
+        (),
         max_length=100,
         description="Explain only why these workloads are where they are, or have no place: that"
         " takes less time than the whole explanation.",
     )
     why_not: Annotated[tuple[WhyNotQuestion, ...], FailFast()] = Field(
-        default=(),
+        (),
         max_length=100,
         description="Assignments and policies to force; the cost of each is computed.",
     )
     pareto: tuple[Name, ...] = Field(
-        default=(),
-        max_length=3,
-        description="Names of two or three scores to compute a Pareto set for.",
+        (), max_length=3, description="Names of two or three scores to compute a Pareto set for."
     )
 
     @model_validator(mode="after")
@@ -418,11 +404,10 @@ class ResetRequest(RequestPart):
 
     namespace: Namespace
     optimization: OptimizationName | None = Field(
-        default=None,
-        description="Only what this optimization generated; default: what any generated.",
+        None, description="Only what this optimization generated; default: what any generated."
     )
     stop_workloads: bool = Field(
-        default=False,
+        False,
         description="Stop the workloads too: their Placements stay and select no cluster."
         " Otherwise they go on running, because OCM leaves the ManifestWorks of a Placement"
         " that is gone; seldom it sees the decisions go first, and stops one.",
@@ -436,22 +421,22 @@ class RollbackRequest(RequestPart):
     """
 
     namespace: Namespace
-    optimization: OptimizationName = Field(
-        default=DEFAULT_OPTIMIZATION, description="The optimization whose plan is restored."
+    optimization: OptimizationName | None = Field(
+        None,
+        description="The optimization whose plan is restored; default: the only one that has"
+        " plans.",
     )
-    to_revision: int | None = Field(default=None, ge=1, description="Revision to restore.")
-    digest: str | None = Field(
-        default=None, max_length=64, description="Digest of the plan to restore."
-    )
+    to_revision: int | None = Field(None, ge=1, description="Revision to restore.")
+    digest: str | None = Field(None, max_length=64, description="Digest of the plan to restore.")
     workload: Annotated[Name, Field(min_length=1, max_length=253)] | None = Field(
-        default=None,
+        None,
         description="Undo the move of this workload only, by its name or a part of it. It goes back"
         " to where the restored plan, or else the newest that had it elsewhere, had it.",
     )
     rollout: RolloutStrategy | None = Field(
-        default=None, description="How the changes are made; default: as the restored request says."
+        None, description="How the changes are made; default: as the restored request says."
     )
-    dry_run: bool = Field(default=False, description="Return the plan and write nothing.")
+    dry_run: bool = Field(False, description="Return the plan and write nothing.")
 
     @model_validator(mode="after")
     def _one_plan(self) -> Self:

@@ -1,7 +1,7 @@
 """The results of the HTTP API and of the MCP tools."""
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -29,23 +29,20 @@ class ScoreObject(ResultPart):
 
     cluster: Name
     name: Name
-    description: Text = Field(
-        default="", description="Description of the DynamicScorer; may be empty."
-    )
+    description: Text = Field("", description="Description of the DynamicScorer; may be empty.")
     score_dimension_format: Text = Field(
-        default="", description="Format of the entries' names; empty if not known."
+        "", description="Format of the entries' names; empty if not known."
     )
     display_name: Text = ""
     unit: Text = ""
     direction: Direction | None = None
     written: datetime | None = Field(
-        default=None, description="When it was published last; null: not kept by the hub."
+        None, description="When it was published last; null: not kept by the hub."
     )
     valid_until: datetime | None = None
     expired: bool = False
     trust: float | None = Field(
-        default=None,
-        description="How far forecasts beat the last value, from 0 to 1; null: unknown.",
+        None, description="How far forecasts beat the last value, from 0 to 1; null: unknown."
     )
     scores: tuple[ScoreEntry, ...] = ()
 
@@ -91,12 +88,12 @@ class WorkloadMove(ResultPart):
     after: tuple[WorkloadPlace, ...]
     gain: dict[Name, float] = Field(description="Sum after minus sum before, by score.")
     uncovered: bool = Field(
-        default=False,
+        False,
         description="It has fewer replicas meanwhile. All at once: it runs now, and a cluster"
         " where it will run changes its policies, which must then be compliant for the stable"
         " window. Stepwise: as the steps say.",
     )
-    why: Name = Field(default="", description="Why it has fewer places than it asks for.")
+    why: Name = Field("", description="Why it has fewer places than it asks for.")
 
 
 class EnforcementChange(ResultPart):
@@ -114,9 +111,9 @@ class GpuSlice(ResultPart):
     """A device on a GPU: a MIG instance, or the whole GPU."""
 
     device: Name
-    start: Annotated[int, Field(description="Its first memory slice.")]
-    memory: Annotated[int, Field(description="Memory slices.")]
-    compute: Annotated[int, Field(description="Compute slices.")]
+    start: int = Field(description="Its first memory slice.")
+    memory: int = Field(description="Memory slices.")
+    compute: int = Field(description="Compute slices.")
 
 
 class GpuLayout(ResultPart):
@@ -126,41 +123,38 @@ class GpuLayout(ResultPart):
     no MIG that is known has one slice of each.
     """
 
-    slices: Annotated[tuple[GpuSlice, ...], Field(description="By start.")]
-    memory: Annotated[int, Field(description="Memory slices of the GPU.")]
-    compute: Annotated[int, Field(description="Compute slices of the GPU.")]
+    slices: tuple[GpuSlice, ...] = Field(description="By start.")
+    memory: int = Field(description="Memory slices of the GPU.")
+    compute: int = Field(description="Compute slices of the GPU.")
 
 
 class ClusterGpus(ResultPart):
     """Equal GPUs of a cluster."""
 
-    model: Annotated[Name, Field(description="Empty: not known.")]
-    layout: Annotated[int, Field(description="Position in `layouts`.")]
+    model: Name = Field(description="Empty: not known.")
+    layout: int = Field(description="Position in `layouts`.")
     count: int
-    known: Annotated[
-        GpuSource,
-        Field(
-            description="Inventory: nodes advertise the devices. Policy: a policy in force"
-            " supplies them. Hardware: labels and claims of the cluster tell of the GPUs."
-        ),
-    ]
+    known: GpuSource = Field(
+        description="Inventory: nodes advertise the devices. Policy: a policy in force"
+        " supplies them. Hardware: labels and claims of the cluster tell of the GPUs."
+    )
 
 
 class OccupiedDevice(ResultPart):
     """What a workload reserves of a device on a cluster."""
 
-    device: Annotated[Name, Field(description="Such as 3g.40gb, or all; empty: not known which.")]
-    workload: Annotated[Name, Field(description="Empty: Pods that are no workload's here.")]
-    amount: Annotated[float, Field(description="Instances, or whole GPUs.")]
+    device: Name = Field(description="Such as 3g.40gb, or all; empty: not known which.")
+    workload: Name = Field(description="Empty: Pods that are no workload's here.")
+    amount: float = Field(description="Instances, or whole GPUs.")
 
 
 class GpusOnCluster(ResultPart):
     """The GPUs of a cluster that a plan changes, and what its workloads reserve there."""
 
     cluster: Name
-    before: Annotated[tuple[ClusterGpus, ...], Field(description="As they are now.")]
-    gpus: Annotated[tuple[ClusterGpus, ...], Field(description="As the plan divides them.")]
-    occupied: Annotated[tuple[OccupiedDevice, ...], Field(description="With the plan.")]
+    before: tuple[ClusterGpus, ...] = Field(description="As they are now.")
+    gpus: tuple[ClusterGpus, ...] = Field(description="As the plan divides them.")
+    occupied: tuple[OccupiedDevice, ...] = Field(description="With the plan.")
 
 
 class WorkloadClusters(ResultPart):
@@ -213,20 +207,20 @@ class ResetResult(ResultPart):
     deleted: tuple[ObjectRef, ...]
     failed: tuple[FailedChange, ...] = ()
     running: tuple[WorkloadClusters, ...] = Field(
-        default=(),
+        (),
         description="Workloads that go on running: OCM leaves the ManifestWorks of a Placement"
         " that is gone; seldom it sees the decisions go first, and stops one. A reset with"
         " stopWorkloads stops them all.",
     )
     stopping: tuple[WorkloadClusters, ...] = Field(
-        default=(),
+        (),
         description="Only with stopWorkloads: workloads that OCM now stops. Their Placements"
         " stay, and select no cluster.",
     )
     uncovers_others: tuple[UncoveredOthers, ...] = Field(
-        default=(), description="Workloads of others that are uncovered, because policies are gone."
+        (), description="Workloads of others that are uncovered, because policies are gone."
     )
-    gaps: tuple[Issue, ...] = Field(default=(), description="What could not be read.")
+    gaps: tuple[Issue, ...] = Field((), description="What could not be read.")
 
 
 class PriorityValue(ResultPart):
@@ -253,45 +247,36 @@ class OptimizeResult(ResultPart):
     seconds: float = Field(description="Time that the solve took.")
     solver: str
     priorities: tuple[PriorityValue, ...] = Field(
-        default=(), description="Value by priority, the highest priority first."
+        (), description="Value by priority, the highest priority first."
     )
     policies: dict[Name, Name] = Field(
         description="Enforced policy by cluster; those of several pools are joined by commas."
     )
     placements: tuple[Placed, ...]
     unplaced: tuple[Unplaced, ...]
-    removals: tuple[Removal, ...] = Field(
-        default=(), description="Placed workloads that the plan removes."
-    )
-    moves: tuple[WorkloadMove, ...] = Field(
-        default=(), description="Each workload, before and after."
-    )
+    removals: tuple[Removal, ...] = Field((), description="Placed workloads that the plan removes.")
+    moves: tuple[WorkloadMove, ...] = Field((), description="Each workload, before and after.")
     enforcement_changes: tuple[EnforcementChange, ...] = Field(
-        default=(), description="Clusters whose policies change."
+        (), description="Clusters whose policies change."
     )
-    layouts: tuple[GpuLayout, ...] = Field(
-        default=(), description="How GPUs of `gpus_after` are divided."
-    )
+    layouts: tuple[GpuLayout, ...] = Field((), description="How GPUs of `gpus_after` are divided.")
     gpus_after: tuple[GpusOnCluster, ...] = Field(
-        default=(),
-        description="The first 1000 clusters with GPUs whose policies or workloads change.",
+        (), description="The first 1000 clusters with GPUs whose policies or workloads change."
     )
     uncovers_others: tuple[UncoveredOthers, ...] = Field(
-        default=(), description="Workloads of others that the plan uncovers; empty: none."
+        (), description="Workloads of others that the plan uncovers; empty: none."
     )
     gaps: tuple[Issue, ...]
     changes: tuple[PlannedChange, ...]
     applied: bool = Field(description="False for a dry run.")
-    record: Name = Field(
-        default="", description="PlacementPlan that records the plan; empty if none does."
-    )
+    record: Name = Field("", description="PlacementPlan that records the plan; empty if none does.")
     rollout_steps: tuple[StepActions, ...] = Field(
-        default=(),
+        (),
         description="Only with rollout Stepwise: the steps, which a rollout makes one by one.",
         exclude_if=lambda steps: not steps,
     )
     explanation: Explanation | None = Field(
-        default=None,
+        None,
         description="Only if the request asks for one.",
         exclude_if=lambda value: value is None,
     )

@@ -33,10 +33,8 @@ class UncoveredOthers(ResultPart):
 
     cluster: Name
     owner: Name = Field(description="The optimization, or who else placed them.")
-    namespace: Name = Field(default="", description="Empty if the caller may not know it.")
-    workloads: tuple[Name, ...] = Field(
-        default=(), description="Empty if the caller may not know them."
-    )
+    namespace: Name = Field("", description="Empty if the caller may not know it.")
+    workloads: tuple[Name, ...] = Field((), description="Empty if the caller may not know them.")
     count: int
 
 
@@ -48,19 +46,16 @@ class StepActions(ResultPart):
     start: tuple[ReplicaRef, ...] = ()
     stop: tuple[ReplicaRef, ...] = ()
     keep: tuple[ReplicaRef, ...] = Field(
-        default=(),
-        description="Replicas that run on without a claim while their policy is replaced.",
+        (), description="Replicas that run on without a claim while their policy is replaced."
     )
     gpus: tuple[GpusToDrain, ...] = Field(
-        default=(), description="GPUs that must be idle before this step."
+        (), description="GPUs that must be idle before this step."
     )
     uncovered: tuple[Name, ...] = Field(
-        default=(), description="Workloads with fewer replicas in this step than at start and goal."
+        (), description="Workloads with fewer replicas in this step than at start and goal."
     )
     uncovers_others: tuple[UncoveredOthers, ...] = Field(
-        default=(),
-        description="Workloads of others that this step uncovers.",
-        exclude_if=lambda v: not v,
+        (), description="Workloads of others that this step uncovers.", exclude_if=lambda v: not v
     )
 
 
@@ -76,10 +71,10 @@ class StepSpan(ResultPart):
     """When a step was made, or undone."""
 
     step: int = Field(description="Number of the step, counted from 1.")
-    back: bool = Field(default=False, description="The step was undone.")
+    back: bool = Field(False, description="The step was undone.")
     began: datetime
     ended: datetime | None = Field(
-        default=None, description="null: it is not complete. Given up to turn back, it ended, too."
+        None, description="null: it is not complete. Given up to turn back, it ended, too."
     )
 
 
@@ -100,7 +95,7 @@ class RolloutStatus(ResultPart):
     message: Sentence
     last_progress: datetime | None = None
     step_times: tuple[StepSpan, ...] = Field(
-        default=(),
+        (),
         description="By time, the newest if they are many. Steps that an earlier version of the"
         " optimizer made have none.",
     )

@@ -178,8 +178,10 @@ RESOURCES: dict[str, Operation] = {
     "fleet://default": Operation(
         "fleet://default", method("resources/read", uri="fleet://default"), like=FLEET
     ),
-    "fleet://{namespace}": Operation(
-        "fleet://{namespace}", method("resources/read", uri="fleet://default"), like=FLEET
+    "fleet://{namespace}{?offset}": Operation(
+        "fleet://{namespace}{?offset}",
+        method("resources/read", uri="fleet://default?offset=8"),
+        like=FLEET,
     ),
     "scores://{cluster}/{name}": Operation(
         "scores://{cluster}/{name}",

@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 from playwright.async_api import Locator, Page, expect
 
-from optimizer.follow.overview.fleet_matrix import FleetMatrix, MatrixFinding, WorkloadOnCluster
+from optimizer.follow.overview.fleet_matrix import (
+    ClusterObstacle,
+    FleetMatrix,
+    MatrixFinding,
+    WorkloadOnCluster,
+)
 from tests.browser.conftest import Open
 from tests.browser.invented_fleet import invented_fleet, show_fleet
 from tests.browser.test_accessibility import violations
@@ -20,6 +25,29 @@ _COLOURS = """canvas => {
   const {width, height} = canvas;
   const {data} = canvas.getContext("2d").getImageData(0, 0, width, height);
   return new Set(new Uint32Array(data.buffer)).size }"""
+
+_LOST = """async canvas => {
+  await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));
+  const pen = canvas.getContext("2d");
+  const read = (name) => {
+    const probe = document.body.appendChild(document.createElement("i"));
+    probe.style.color = `var(${name})`;
+    const channels = getComputedStyle(probe).color.match(/[0-9]+/g).slice(0, 3).map(Number);
+    probe.remove();
+    return channels };
+  const light = (channels) => channels
+    .map((one) => one / 255)
+    .map((one) => one <= 0.04045 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, one, at) => sum + one * [0.2126, 0.7152, 0.0722][at], 0.05);
+  const [lost, tile] = [read("--lost"), read("--tile")];
+  const [dark, bright] = [light(lost), light(tile)].sort((one, other) => one - other);
+  const {data} = pen.getImageData(0, 0, canvas.width, canvas.height);
+  let found = 0;
+  for (let at = 0; at < data.length; at += 4) {
+    if (lost.every((one, channel) => one === data[at + channel])) found += 1;
+  }
+  return {pixels: found, contrast: bright / dark} }"""
+"""How many pixels have the fill of lost clusters, and its contrast to a tile by WCAG 2.2."""
 
 
 async def drawn(service: Service, open_page: Open, fleet: FleetMatrix, **options: Any) -> Page:
@@ -226,6 +254,52 @@ async def test_an_address_draws_groups_that_say_what_is_idle_and_free_by_model(
     here = [item for item in fleet.clusters if item.labels.get("region") == "eu-north-1"]
     head = page.get_by_role("listitem").filter(has_text=f"eu-north-1 {len(here)} clusters: ")
     await expect(head).to_contain_text(re.compile(r"A30-24GB: [\d.]+ reserved, [\d.]+ free · "))
+
+
+async def test_a_group_says_how_many_of_its_clusters_its_sums_are_of(
+    service: Service, open_page: Open
+) -> None:
+    fleet = invented_fleet(40)
+    here = [item.name for item in fleet.clusters if item.labels.get("region") == "eu-north-1"]
+    gone = next(row for row, item in enumerate(fleet.clusters) if item.name == here[0])
+    assert fleet.capacity is not None
+    capacity = fleet.capacity.model_copy(update={"expired": (gone,)})
+    page = await drawn(service, open_page, fleet.model_copy(update={"capacity": capacity}))
+    await choose(page, Group="region")
+    await page.get_by_role("button", name="As a table").click()
+    told = f"eu-north-1 {len(here) - 1} of {len(here)} clusters: "
+    await expect(page.get_by_role("listitem").filter(has_text=told)).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_what_is_free_on_a_lost_cluster_is_drawn_as_lost(
+    service: Service, open_page: Open, scheme: Any
+) -> None:
+    fleet = invented_fleet(2)
+
+    def obstacle(reason: str) -> FleetMatrix:
+        found = (ClusterObstacle(reason=reason, message="no heartbeat"),)
+        first = fleet.clusters[0].model_copy(update={"eligible": False, "obstacles": found})
+        return fleet.model_copy(update={"clusters": (first, *fleet.clusters[1:])})
+
+    page = await drawn(service, open_page, obstacle("ClusterLost"), color_scheme=scheme)
+    legend = page.locator(".legend")
+    seen = await page.locator(CANVAS).evaluate(_LOST)
+    assert seen["contrast"] > 3
+    assert seen["pixels"] > 1_000
+    await expect(legend).to_contain_text("free, on a lost cluster")
+    await choose(page, Colour="state")
+    await expect(legend).to_contain_text("the cluster is lost")
+    assert (await page.locator(CANVAS).evaluate(_LOST))["pixels"] > seen["pixels"]
+    await choose(page, Colour="workload")
+    for _ in range(20):
+        await page.get_by_role("button", name="Smaller").click()
+    await expect(legend.filter(has_text="on a lost cluster")).to_be_visible()
+    assert (await page.locator(CANVAS).evaluate(_LOST))["pixels"] > 8
+    await show_fleet(page, obstacle("ClusterTainted"))
+    await expect(drawing(page)).to_be_visible()
+    assert (await page.locator(CANVAS).evaluate(_LOST))["pixels"] < 9
+    await expect(legend).not_to_contain_text("lost")
 
 
 async def test_the_whole_drawing_is_saved_and_printed(

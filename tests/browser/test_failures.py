@@ -40,14 +40,14 @@ async def test_the_page_says_how_old_is_what_it_shows(service: Service, open_pag
     page = await open_page(service.url)
     await page.clock.install()
     await page.reload()
-    await expect(page.get_by_text(re.compile(r"workloads, at most \d+s old$"))).to_be_visible()
+    await expect(page.get_by_text(re.compile(r"workloads, fleet read \d+s ago$"))).to_be_visible()
     await page.context.set_offline(True)
     await page.clock.run_for(180_000)
     await expect(page.get_by_role("alert")).to_contain_text("does not answer")
-    await expect(page.get_by_text("at most 3m old")).to_be_visible()
+    await expect(page.get_by_text("fleet read 3m ago")).to_be_visible()
     await page.context.set_offline(False)
     await page.clock.run_for(10_000)
-    await expect(page.get_by_text(re.compile(r"at most \d+s old"))).to_be_visible()
+    await expect(page.get_by_text(re.compile(r"fleet read \d+s ago"))).to_be_visible()
 
 
 @asynccontextmanager

@@ -123,6 +123,7 @@ async def test_gpus_are_told_by_model_and_by_region(service: Service, open_page:
     assert await sums() == pytest.approx(by_model, abs=0.5)
     await expect(page.get_by_role("combobox", name="Group")).to_have_value("label:region")
     await expect(use).to_contain_text("What is idle is not measured")
+    await expect(use).to_contain_text("A MIG device counts by its memory.")
 
 
 async def test_idle_gpus_are_told_where_they_are_measured(

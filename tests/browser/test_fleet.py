@@ -102,7 +102,7 @@ async def test_a_finding_says_when_it_began(service: Service, open_page: Open) -
     await expect(wrong.get_by_role("listitem").first).to_contain_text(
         "ClusterLost1 cluster, 1 score3h"
     )
-    await expect(page.get_by_text("beside a name: OCM does not select it")).to_be_visible()
+    await expect(page.get_by_text("beside a name: the cluster is lost")).to_be_visible()
     await wrong.get_by_role("link", name="ClusterLost").click()
     findings = page.get_by_role("region", name="Findings")
     await expect(findings).to_contain_text("ClusterLost 1 cluster, the first 3h ago")

@@ -285,3 +285,27 @@ async def test_a_plan_that_does_not_tell_all_gpus_says_so(
     file.write_text(page_of_plan(PAGE.read_text(), plan, fleet))
     page = await open_page(f"file://{file}")
     await expect(page.get_by_text("tells the GPUs of 2 of 3 clusters that it")).to_be_visible()
+
+
+async def test_the_worst_of_a_long_plan_comes_first(
+    open_page: Open, planned: Plan, tmp_path: Path
+) -> None:
+    names = [f"c{number}" for number in range(50)]
+    here = (place("c2"),)
+    worst = (
+        WorkloadMove(workload="y1", action="stays", before=here, after=here, gain={}),
+        WorkloadMove(workload="y2", action="waits", before=(), after=(), gain={}),
+        WorkloadMove(workload="y3", action="shrinks", before=here, after=here, gain={}),
+        WorkloadMove(workload="y4", action="stops", before=here, after=(), gain={}),
+    )
+    moves = moving(names, "")
+    plan = replace(planned, moves=moves + worst, enforcement_changes=())
+    file = tmp_path / "plan.html"
+    file.write_text(page_of_plan(PAGE.read_text(), plan, fleet_of(names, "")))
+    page = await open_page(f"file://{file}")
+    rows = page.get_by_role("table", name="Workloads before and after").get_by_role("rowheader")
+    await expect(rows).to_have_count(40)
+    assert (await rows.all_inner_texts())[:5] == ["y4", "y3", "y2", "w0", "w1"]
+    await page.get_by_role("button", name="Show all 54 workloads").click()
+    await expect(rows).to_have_count(54)
+    assert (await rows.all_inner_texts())[-2:] == ["w49", "y1"]

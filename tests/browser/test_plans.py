@@ -172,10 +172,12 @@ async def test_what_is_kept_is_planned_by_its_own_objective_and_told_apart_from_
     page = await open_page(f"{service.url}/#kept")
     row = page.get_by_role("row", name="inference (Plan)")
     await expect(row).to_contain_text("no: 1 of 2 workloads without a place", timeout=LOOKS)
+    # A plan that somebody asked for is none of its changes.
+    await expect(page.get_by_role("columnheader", name="Last change by itself")).to_be_visible()
     await page.get_by_role("link", name="What if").click()
     await expect(page.get_by_label(f"Weight of {POWER}")).to_have_value("1")
     told = page.get_by_text("inference, which keeps it placed, counts otherwise: it has a gain of")
-    await expect(told).to_contain_text("55 by averaged scores, at its last look; a move for")
+    await expect(told).to_contain_text("55 by averaged scores, at its last look; each move for")
 
 
 async def test_why_a_workload_is_nowhere_is_told_at_once_and_the_wait_for_more_ends(

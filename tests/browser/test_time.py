@@ -6,7 +6,7 @@ import re
 import pytest
 import yaml
 from aiohttp import web
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Locator, Page, Route, expect
 
 from dsf.api.names import OPTIMIZATION_LABEL
 from dsf.kube import kinds
@@ -24,6 +24,15 @@ from tests.repository import ROOT
 SCORERS = ROOT / "sample_scorers/static/manifests/dynamicscorer-per-cluster.yaml"
 MARKUP = "<img src=x onerror=alert(1)>"
 Curves = dict[tuple[str, ...], list[float | None]]
+_LINED = """canvas => {
+  const {width, height} = canvas;
+  const {data} = canvas.getContext("2d").getImageData(0, 0, width, height);
+  const blue = (row) => {
+    for (let at = 4 * width * row; at < 4 * width * (row + 1); at += 4)
+      if (data[at + 3] > 30 && data[at + 2] - data[at] > 80) return true;
+    return false };
+  return Array.from({length: height}, (_, row) => row).filter(blue).length }"""
+"""How many rows of pixels have something of the first line."""
 
 
 def prometheus(curves: Curves) -> Handler:
@@ -89,6 +98,28 @@ async def test_plans_are_points_that_open_their_plan(service: Service, open_page
     assert "plan=default-1" in page.url
     await expect(page.get_by_text("values before and after do not compare")).to_be_visible()
     assert await violations(page) == []
+
+
+async def test_values_of_other_requests_are_not_connected(
+    service: Service, open_page: Open
+) -> None:
+    await apply(service, PERFORMANCE)
+    found = [("a", 115), ("b", 170), ("b", 170)]
+
+    async def answer(route: Route) -> None:
+        [item] = (await (await route.fetch()).json())["items"]
+        plans = (
+            {**item, "revision": at, "name": f"p{at}", "request_digest": asked, "objective": value}
+            for at, (asked, value) in enumerate(found, 1)
+        )
+        await route.fulfill(json={"items": [*plans]})
+
+    page = await open_page(service.url)
+    await page.route("**/plans?*", answer)
+    await page.get_by_role("link", name="Plans").click()
+    canvas = slider(page, "Value of the plans of default").locator("canvas")
+    assert await canvas.evaluate(_LINED) <= 2 * 6, "two dots, and a line as high as one of them"
+    await expect(page.get_by_text("A value falls where scores do")).to_be_visible()
 
 
 async def test_records_of_earlier_versions_say_that_they_do_not_know(

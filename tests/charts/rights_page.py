@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from dsf.api.plural import counted
+from dsf.api.untrusted_text import counted
 from dsf.hub.snapshot.summaries_work import summaries_work
 from tests.charts.rendering import Object, expanded, render
 from tests.charts.toggles import Values

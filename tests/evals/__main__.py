@@ -15,7 +15,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(asyncio.run(transcript()), end="")
         return 0
     if options.table:
-        print(asyncio.run(_table()), end="")
+        print(asyncio.run(_table_of_requests()), end="")
         return 0
     wanted = [
         item
@@ -72,12 +72,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-async def _table() -> str:
+async def _table_of_requests() -> str:
+    first = [item for item in conversations() if item.name.endswith("(1)")]
+    return await table(await replay_all(first))
+
+
+async def table(replays: Iterable[Replay]) -> str:
     """Return what each request takes, which is the same for its wordings, and the definitions."""
-    requests = [item for item in conversations() if item.name.endswith("(1)")]
     lines = ["| what is asked, in three wordings | right | calls | characters | tokens |"]
     lines.append("|---|---|---|---|---|")
-    for item in await replay_all(requests):
+    for item in replays:
         asked, right = item.conversation, "no" if [*problems(item)] else "yes"
         said = f"{asked.name.removesuffix(' (1)')} | {asked.remains or right}"
         spent = f"{len(item.exchanges)} | {item.characters} | {item.tokens}"

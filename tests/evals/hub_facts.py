@@ -59,6 +59,7 @@ async def hub_facts(hub: Kube, past: RecordedPast | None = None) -> HubFacts:
             **found,
             **_ages(scores),
             **_gpus(inventories, scores),
+            **_supplied((await hub.list(POLICY)).items),
             **_plans(records, placements),
             **(await _past(hub, records[-1], past) if past else {}),
         }
@@ -228,6 +229,17 @@ def _gpus(inventories: Any, scores: Any) -> dict[str, str]:
         "idle.hours": f"{sum(hours.values()):g}",
         **{f"idle.{cluster}": f"{value:g}" for cluster, value in hours.items()},
     }
+
+
+def _supplied(policies: Any) -> dict[str, str]:
+    """Return the most whole GPUs that a policy supplies."""
+    labels = map(_labels, policies)
+    whole = [
+        int(item["resource-supply-amount"])
+        for item in labels
+        if item["resource-supply-device"] == "all"
+    ]
+    return {"supplied.all": f"{max(whole, default=0)}"}
 
 
 def _nodes(inventory: Any) -> Iterator[tuple[str, int, int, int]]:

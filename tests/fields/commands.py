@@ -53,7 +53,7 @@ OBJECTS: dict[str, Case] = {
 FORMULATION: dict[str, Case] = {
     "--prefer-no-select-cost": Case(0, ONE, "avoided"),
     "--default-toleration-seconds": Case(10**9, ASKED, "lost"),
-    "--pending-grace-seconds": Case(2**31, ASKED, "applied pending"),
+    "--pending-grace-seconds": Case(2**31, {**JSON, "--objective": "power"}, "applied pending"),
     "--max-places": Case(1, ASKED),
     "--time-limit": Case("0.0001", MANY, "many"),
 }

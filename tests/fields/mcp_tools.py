@@ -48,6 +48,7 @@ CASES: dict[str, dict[str, Case]] = {
     "describe_workload": {
         "name": Case("app02", {"name": "app01"}),
         "namespace": Case("worker01", {"name": "app01"}),
+        "offset": Case(1, {"name": "app01"}),
     },
     "plan_placement": {
         "objective": Case("performance", on="applied"),
@@ -64,6 +65,7 @@ CASES: dict[str, dict[str, Case]] = {
         "digest": Case(SHOWN, WORKLOAD, "applied"),
         "objective": Case("performance", WORKLOAD, "applied"),
         "namespace": Case("worker01", WORKLOAD, "applied"),
+        "optimization": Case("team-b", {**WORKLOAD, **OBJECTIVE}, "applied"),
     },
     "compare_plans": {
         "objectives": Case(["power"], COMPARED),
@@ -71,10 +73,12 @@ CASES: dict[str, dict[str, Case]] = {
         "trade_offs": Case(True, COMPARED),
         "what_if": Case({"lose": ["worker02"]}, COMPARED),
         "namespace": Case("worker01", COMPARED),
+        "optimization": Case("team-b", COMPARED),
     },
     "follow_rollout": {
         "namespace": Case("worker01", on="rolling"),
         "optimization": Case("team-b", on="rolling"),
+        "offset": Case(1, on="rolling"),
     },
     "plan_history": {
         "plan": Case("1", on="replaced"),
@@ -82,6 +86,7 @@ CASES: dict[str, dict[str, Case]] = {
         "objects": Case("Policy", on="replaced"),
         "namespace": Case("worker01", on="replaced"),
         "optimization": Case("team-b", on="replaced"),
+        "offset": Case(1, on="replaced"),
     },
     "simulate_settings": {
         "settings": Case({"gain": "200"}, GAIN),
@@ -126,6 +131,7 @@ CASES: dict[str, dict[str, Case]] = {
         "optimization": Case("team-b", {"namespace": "default"}, "applied"),
         "stop_workloads": Case(True, {"namespace": "default"}, "applied"),
         "digest": Case("f" * 64, {"namespace": "default"}, "applied"),
+        "offset": Case(1, {"namespace": "default"}, "applied"),
     },
 }
 

@@ -359,6 +359,7 @@ CASES: dict[str, Case] = {
         {"targetWorkloads[].replicas": 2, "targetWorkloads[].spread": [{"key": "kind", "most": 1}]},
     ),
     "targetWorkloads[].spreadGroup": Case("g", of_site({}, {"spreadGroup": "g"})),
+    "targetWorkloads[].devices": Case(["2g.24gb"]),
     "targetWorkloads[].clusters": Case(["worker02"]),
     "targetWorkloads[].excludedClusters": Case(["worker01"]),
     "targetWorkloads[].affinity": Case("zone=b"),

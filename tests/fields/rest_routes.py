@@ -49,6 +49,13 @@ ADDED_GPUS = {
 }
 CHANGED = {"score": "performance", "cluster": "worker01", "entry": "2g.24gb", "value": 99}
 RUN = {**ASKED, "body:whatIf.run": [{"name": "new", "amount": 1}]}
+NEW_POLICY = {
+    **ASKED,
+    "body:whatIf.lose": ["worker02"],
+    "body:whatIf.policies": [
+        {"name": "new", "supplies": [{"kind": "gpu", "device": "3g.48gb", "amount": 9}]}
+    ],
+}
 RESCORED = {**ASKED, "body:whatIf.scores": [CHANGED]}
 BASE: dict[str, Fields] = {
     "post /optimize": {f"body:{name}": value for name, value in base_body().items()},
@@ -102,7 +109,13 @@ CASES: dict[str, dict[str, Case]] = {
         "body:whatIf.run[].name": Case("newer", RUN),
         "body:whatIf.run[].amount": Case(9, RUN),
         "body:whatIf.run[].kind": Case("cpu", RUN),
+        "body:whatIf.run[].device": Case("2g.24gb", RUN),
         "body:whatIf.run[].like": Case("app01", RUN),
+        "body:whatIf.policies[].name": Case("new-worker01", NEW_POLICY),
+        "body:whatIf.policies[].supplies[].kind": Case("cpu", NEW_POLICY),
+        "body:whatIf.policies[].supplies[].device": Case("all", NEW_POLICY),
+        "body:whatIf.policies[].supplies[].amount": Case(3, NEW_POLICY),
+        "body:whatIf.policies[].clusters": Case(["worker02"], NEW_POLICY),
         "body:whatIf.pin": Case({"app01": "worker02"}, ASKED),
         "body:whatIf.exclude": Case({"app01": ["worker01"]}, ASKED),
         "body:whatIf.apart": Case([["app01", "app02"]], ASKED),

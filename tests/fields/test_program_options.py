@@ -96,6 +96,7 @@ SETTINGS: dict[str, dict[str, tuple[str, str]]] = {
     "optimizer": {
         "--allowed-host": ("mcp_server/test_http.py", "allowed_hosts"),
         "--prometheus-url": ("optimizer/operations/test_score_history.py", "prometheus_url"),
+        "--memory-limit": ("optimizer/test_solver_failures.py", "memory_mib"),
         **dict.fromkeys(LIMITS, ("optimizer/cli/test_http_server.py", "CONNECTION_OPTIONS")),
         "--when-client-cannot-ask": ("mcp_server/test_confirmation.py", "when_client_cannot_ask"),
         "--hub-name": ("mcp_server/test_strict_assistant.py", "hub_name"),

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import load_summaries
+from dsf.api.untrusted_text import InvalidInput
 from optimizer.follow.record.content import MAX_CONTENT_BYTES, RecordContent, unpacked
 from optimizer.wire.plan_record import RolloutPlan
 from tests.optimizer.follow.record.test_content_limits import bomb

@@ -85,6 +85,7 @@ BOUNDS = {
     "optimizer/api/request_guards.py:json": "MAX_BODY_BYTES",
     "optimizer/service/hub/score_history.py:read_series": ANSWER,
     "optimizer/plan/text/object_diffs.py:document": OWN,
+    "optimizer/plan/basis.py:changed_facts": OWN,
     "optimizer/follow/record/content.py:_decompressed": "MAX_CONTENT_BYTES",
     "optimizer/follow/record/content.py:unpacked": (
         "MAX_CONTENT_BYTES, MAX_CONTENT_VALUES, first error"

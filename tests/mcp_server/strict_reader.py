@@ -384,7 +384,8 @@ _RULES: dict[str, Callable[[StrictReader, re.Match[str]], None]] = {
     r"(\d+) workloads? unchanged\.": _unchanged,
     r"Policies change on (?P<count>\d+) clusters? \((?P<names>[^)]*)\)(: GPUs are divided anew, and"
     r" what runs there is uncovered at least 2 minutes)?\.": _policies,
-    r"(Proven best|Restores revision \d+ as it was recorded): (?P<placed>\d+) workloads? placed,"
+    r"(Proven best|Restores revision \d+ of optimization \S+ as it was recorded):"
+    r" (?P<placed>\d+) workloads? placed,"
     r" together worth [\d.]+\.( Totals: .*)?": _verdict,
     r"Objects: (.*)\.": _objects,
     r"Digest: (\w+)": _digest,

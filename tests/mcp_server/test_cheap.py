@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from fastmcp import Client
+from fastmcp.client.logging import LogMessage
 from fastmcp.exceptions import ToolError
 
 from dsf.api.names import HUB_NAMESPACE
 from dsf.kube.clock import utc_now
+from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Forbidden
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,
@@ -102,13 +104,36 @@ async def test_the_overview_of_a_large_fleet_fits_and_says_what_it_left_out() ->
     hub: Any = _LargeHub()
     async with Client(create_mcp(lambda: Optimizer(hub, now=utc_now))) as client:
         result = await client.call_tool("fleet_overview", {})
-        following = await client.call_tool("fleet_overview", {"offset": 8})
+        following = await client.call_tool("fleet_overview", {"offset": 12})
     assert result_tokens(result) < MOST_OVERVIEW_TOKENS
     view = result.structured_content
     for name, total in (("clusters", view["total_clusters"]), ("scores", 10)):
         assert len(view[name]) + view["omitted"][name] == total
-    assert "Left out: 992 clusters, 2 scores. Next page: offset 8" in (result.content[0].text)
-    assert following.structured_content["scores"][1]["expired"] == view["total_clusters"] == 1000
+    assert "Left out: 988 clusters. Next page: offset 12" in result.content[0].text
+    assert re.search(r"\nScore score-9 .*; expired on 1000", result.content[0].text)
+    assert (
+        "All objects and clusters of a finding: diagnose with its name." in result.content[0].text
+    )
+    assert following.structured_content["clusters"][0]["name"] == "cluster-0012"
+    assert view["total_clusters"] == 1000
+
+
+async def test_the_clusters_of_an_expired_score_are_all_on_its_pages() -> None:
+    hub: Any = _LargeHub()
+    found, following = list[str](), 0
+    async with Client(create_mcp(lambda: Optimizer(hub, now=utc_now))) as client:
+        first = (await client.call_tool("diagnose", {})).structured_content
+        (score, *_) = (item["name"] for item in first["findings"] if item["stage"] == "score")
+        while True:
+            page = await client.call_tool("diagnose", {"name": score, "offset": following})
+            text = page.content[0].text
+            about = re.search(r"They are about (.*)\.", text)
+            assert about
+            found += about[1].split(", ")
+            if not (left := re.search(r"Next page: offset (\d+)", text)):
+                break
+            following = int(left[1])
+    assert sorted(found) == sorted(item["metadata"]["name"] for item in hub.clusters)
 
 
 DEFAULT_ANSWERS: dict[str, dict[str, Any]] = {
@@ -155,7 +180,9 @@ async def at_large() -> AsyncIterator[Client[Any]]:
     many = ADD_ON_PLACEMENT_SCORE.object(metadata=metadata)
     await put(hub, {**many, "status": {"scores": entries, "validUntil": "2099-01-01T00:00:00Z"}})
     optimizer = Optimizer(hub, now=utc_now)
-    plan = await optimizer.plan(OptimizeRequest(**request()))
+    asked = request()
+    asked["targetWorkloads"] += [{"name": f"train-{number:03}"} for number in range(118)]
+    plan = await optimizer.plan(OptimizeRequest(**asked))
     assert isinstance(plan, Plan)
     await optimizer.apply(plan)
     async with Client(create_mcp(lambda: optimizer)) as client:
@@ -171,15 +198,14 @@ async def test_each_read_only_tool_has_a_default_answer_that_is_checked(
 @pytest.mark.parametrize("tool", DEFAULT_ANSWERS)
 async def test_no_default_answer_exceeds_6000_characters(at_large: Client[Any], tool: str) -> None:
     told = await at_large.call_tool(tool, DEFAULT_ANSWERS[tool])
-    shown = json.dumps(told.structured_content, separators=(",", ":"), ensure_ascii=False)
-    assert len(told.content[0].text) + len(shown) <= MOST_CHARACTERS
+    assert len(told.content[0].text + json.dumps(told.structured_content)) <= MOST_CHARACTERS
 
 
 @pytest.mark.parametrize(
     ("tool", "arguments", "item", "of", "field"),
     [
-        ("fleet_overview", {}, r"^(\S+): not placed", "clusters", "name"),
-        ("fleet_overview", {}, r"^(\S+): not placed", "workloads", "name"),
+        ("fleet_overview", {}, r"^Not placed: (.*)", "clusters", "name"),
+        ("fleet_overview", {}, r"^Not placed: (.*)", "workloads", "name"),
         ("diagnose", {}, r"^scorer (scorer-\S+): ", "findings", "name"),
         ("list_scores", {}, r"^Score (score-\S+) ", "scores", "name"),
         ("list_scores", {"cluster": "worker01"}, r"(app-\d+)\"?=", "entries", "scores"),
@@ -189,28 +215,69 @@ async def test_no_default_answer_exceeds_6000_characters(at_large: Client[Any], 
 async def test_pages_name_each_item_once(
     at_large: Client[Any], tool: str, arguments: dict[str, Any], item: str, of: str, field: str
 ) -> None:
-    named, listed, offset = list[str](), list[str](), 0
-    while True:
-        told = await at_large.call_tool(tool, {**arguments, "offset": offset})
-        named += re.findall(item, text := told.content[0].text, re.MULTILINE)
+    named, listed = list[str](), list[str]()
+    async for told in pages(at_large, tool, arguments):
+        for found in re.findall(item, told.content[0].text, re.MULTILINE):
+            named += found.split(", ")
         for one in told.structured_content[of]:
             of_one = one[field] if field == "scores" else [one]
             listed += [f"{one['name']} {each['name']}" for each in of_one]
-        shown = json.dumps(told.structured_content, separators=(",", ":"), ensure_ascii=False)
-        assert len(text) + len(shown) <= MOST_CHARACTERS
-        following = re.search(r"Next page: offset (\d+)", text)
-        if following is None:
-            break
-        offset = int(following[1])
     assert len(named) == len({*named}) >= 40
     assert len(listed) == len({*listed}) > 10  # the structured content is cut to the rest
 
 
+async def pages(client: Client[Any], tool: str, arguments: dict[str, Any]) -> AsyncIterator[Any]:
+    """Each page of an answer, by the call that the page before names."""
+    offset = 0
+    while True:
+        told = await client.call_tool(tool, {**arguments, "offset": offset})
+        assert len(told.content[0].text + json.dumps(told.structured_content)) <= MOST_CHARACTERS
+        yield told
+        following = re.search(r"Next page: offset (\d+)", told.content[0].text)
+        if following is None:
+            break
+        offset = int(following[1])
+    with pytest.raises(ToolError, match="nothing left to list"):
+        await client.call_tool(tool, {**arguments, "offset": offset + 100})
+
+
+@pytest.mark.parametrize(
+    "what_if", [{}, {"scores": [{"score": "power", "cluster": "worker01", "value": 5}]}]
+)
+async def test_a_plan_that_is_cut_is_told_in_full_by_the_call_that_it_names(
+    at_large: Client[Any], what_if: dict[str, Any]
+) -> None:
+    told = await at_large.call_tool("plan_placement", {"objective": "power", "what_if": what_if})
+    [digest] = re.findall(r"\nAll of it: plan_history with plan (\w+)\.\n", told.content[0].text)
+    moves, changes = list[str](), list[str]()
+    async for page in pages(at_large, "plan_history", {"plan": digest}):
+        text = page.content[0].text
+        assert text.startswith(f"Plan {told.structured_content['digest']} is not applied.\n")
+        moves += re.findall(r"^(\S+) (?:st|moves|has no place)", text, re.MULTILINE)
+        changes += re.findall(r"Placement(?:Binding)? \S+", text)
+    assert len(moves) == len({*moves}) == 120
+    assert len(changes) == len({*changes}) == sum(told.structured_content["writes"].values())
+
+
+async def test_pages_of_a_recorded_plan_name_each_workload_once(at_large: Client[Any]) -> None:
+    texts = [page.content[0].text async for page in pages(at_large, "plan_history", {})]
+    left_out = re.findall(r"^(\S+) got too few", "\n".join(texts), re.MULTILINE)
+    assert len(left_out) == len({*left_out}) == 118
+    assert sum("Now: not proven" in text for text in texts) == 1
+
+
+async def test_the_lists_of_the_protocol_do_not_grow_with_the_fleet(at_large: Client[Any]) -> None:
+    small = create_mcp(lambda: Optimizer(EmbeddedHub(), now=utc_now))
+    async with Client(small) as client:
+        for name in ("list_resources", "list_resource_templates", "list_tools", "list_prompts"):
+            assert await getattr(at_large, name)() == await getattr(client, name)()
+
+
 async def test_pages_of_the_overview_name_each_cluster_once(at_large: Client[Any]) -> None:
     names = list[str]()
-    for offset in range(0, 48, 8):
-        text = (await at_large.call_tool("fleet_overview", {"offset": offset})).content[0].text
-        names += re.findall(r"[\w-]+", re.search(r"^Clusters: (.*)\.$", text, re.MULTILINE)[1])
+    async for page in pages(at_large, "fleet_overview", {}):
+        for found in re.findall(r"^Clusters: (.*)\.$", page.content[0].text, re.MULTILINE):
+            names += found.split(", ")
     assert len(names) == len({*names}) == 42
 
 
@@ -347,8 +414,9 @@ async def test_nothing_that_only_tools_need_is_imported_before_the_first_of_them
     assert [name for name in LATE if name in imported] == []
 
 
+@pytest.mark.parametrize("era", ["auto", "legacy"])
 async def test_a_plan_that_takes_its_time_tells_how_far_it_is(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, era: Any
 ) -> None:
     monkeypatch.setattr("optimizer.operations.access.caller.TOLD_EVERY_SECONDS", REPORT_SECONDS)
     told = list[tuple[float, str | None]]()
@@ -358,7 +426,18 @@ async def test_a_plan_that_takes_its_time_tells_how_far_it_is(
 
     slow = SlowScores(await scenario_hub())
     server = create_mcp(lambda: Optimizer(slow, now=utc_now))
-    async with Client(server, progress_handler=hear) as client:
+    logged = list[tuple[str, str]]()
+
+    async def log(message: LogMessage) -> None:
+        logged.append((message.level, message.data["msg"]))
+
+    async with Client(server, mode=era, progress_handler=hear, log_handler=log) as client:
         await client.call_tool("plan_placement", {"objective": "performance"})
+        with pytest.raises(ToolError):
+            await client.call_tool("plan_placement", {"objective": "nothing"})
+    assert logged[0] == ("debug", "Planning: 0 s")
+    assert re.fullmatch(r"Planning: done after \d+\.\d s", logged[-2][1])
+    assert logged[-1][0] == "warning"
+    assert re.match(r'"plan_placement": .*no score is named nothing', logged[-1][1])
     assert told[0][1] == "Planning: 0 s"
     assert [seconds for seconds, _ in told] == sorted({seconds for seconds, _ in told})

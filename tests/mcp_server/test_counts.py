@@ -13,21 +13,24 @@ from dsf.kube.changes import Create, Delete
 from dsf.kube.kinds import PLACEMENT
 from mcp_server.results import fleet_results, plan_results, tool_result, write_results
 from mcp_server.results.fleet_results import DiagnosisView, ScoresView
-from mcp_server.results.plan_results import ComparisonView, compared_plan, follow_view, plan_view
+from mcp_server.results.plan_results import compared_plan, follow_view, plan_view
 from mcp_server.results.write_results import applied_view, planned_reset_view, reset_view
 from mcp_server.tools.fleet_tools import FINDINGS_SHOWN, OVERVIEW_ITEMS, SCORES_SHOWN
 from mcp_server.tools.hub_calls import paged
 from optimizer.domain.issue import Issue
 from optimizer.domain.solution import Decision, Solution
-from optimizer.follow.overview.findings import FleetFinding
-from optimizer.follow.overview.fleet_overview import FleetOverview, WorkloadOverview
+from optimizer.follow.overview.findings.finding import FleetFinding
+from optimizer.follow.overview.fleet_overview import (
+    FleetOverview,
+    WorkloadDescription,
+    WorkloadOverview,
+)
 from optimizer.follow.overview.score_overview import ScoreOverview
 from optimizer.plan.basis import Basis
 from optimizer.plan.plan import Plan
 from optimizer.plan.text import approval_questions
 from optimizer.service.plan_writer import PlannedReset
 from optimizer.wire.base import ResultPart
-from optimizer.wire.explanation import ParetoPoint
 from optimizer.wire.placement_status import (
     BoundPolicy,
     PlacementDrift,
@@ -60,8 +63,8 @@ def names(prefix: str) -> list[str]:
     return [f"{prefix}{number:03}" for number in range(ALL)]
 
 
-def page(text: Callable[[Any], str], view: ResultPart, most: int) -> str:
-    return str(paged(text, view, most, 0).content[0].text)  # type: ignore[union-attr]
+def page(text: Callable[[Any], str], view: ResultPart, most: int, offset: int = 0) -> str:
+    return str(paged(text, view, most, offset).content[0].text)  # type: ignore[union-attr]
 
 
 def plan() -> Plan:
@@ -183,16 +186,10 @@ def problem() -> RequestProblem:
     return RequestProblem(status=UNPROCESSABLE, reason="R", title="t", detail="d", errors=errors)
 
 
-def compared() -> str:
-    points = tuple(
-        ParetoPoint(values={name: 1.0}, places=(), policies=()) for name in names("point")
-    )
-    shown = ComparisonView(
-        plans=(compared_plan("o", plan()),),
-        trade_offs=points[:6],
-        omitted={"trade_offs": ALL - 6} if ALL > 6 else {},
-    )
-    return plan_results.comparison_text(shown, applicable=True)
+def planned_reset(offset: int = 0) -> str:
+    whole = planned_reset_view(reset())
+    text = partial(write_results.planned_reset_text, whole=whole, status=status(), planned=reset())
+    return page(text, whole, tool_result.LIST_LIMIT, offset)
 
 
 def reset() -> PlannedReset:
@@ -209,10 +206,9 @@ TEXTS: dict[str, tuple[Callable[[], str], dict[str, int]]] = {
         lambda: approval_questions.plan_question(plan(), "hub"),
         {"removal": ALL, "move": ALL, "cluster": ALL, "issue": ALL},
     ),
-    "comparison": (compared, {"point": ALL}),
     "follow": (
         lambda: plan_results.follow_text(follow_view(status(), None), "default"),
-        {"landing": 2 * ALL - LANDED},
+        {"landing": ALL},
     ),
     "overview": (
         lambda: page(partial(fleet_results.overview_text, now=NOW), overview(), OVERVIEW_ITEMS),
@@ -237,10 +233,7 @@ TEXTS: dict[str, tuple[Callable[[], str], dict[str, int]]] = {
         lambda: write_results.reset_text(reset_view("n", after_reset())),
         {"gone": ALL, "failure": ALL},
     ),
-    "planned reset": (
-        lambda: write_results.planned_reset_text(planned_reset_view(reset()), status(), None),
-        {"object": ALL, "bound": ALL, "landing": ALL},
-    ),
+    "planned reset": (planned_reset, {"object": ALL, "bound": ALL, "landing": ALL}),
     "reset question": (
         lambda: write_results.reset_question("hub", reset(), status()),
         {"object": ALL, "bound": ALL, "landing": ALL},
@@ -255,7 +248,8 @@ def test_what_a_text_names_and_the_rest_that_it_counts_are_all(where: str) -> No
     text = make()
     for prefix, whole in lists.items():
         named = list(re.finditer(rf"\b{prefix}\d{{3}}\b", text))
-        rest = re.search(rf"and (\d+) more|Left out:.* (\d+) {prefix}s", text[named[-1].end() :])
+        what = "workload" if prefix == "landing" else prefix
+        rest = re.search(rf"and (\d+) more|Left out: .*?(\d+) {what}s", text[named[-1].end() :])
         assert rest, (prefix, text)
         assert len({item[0] for item in named}) + int(rest[1] or rest[2]) == whole, (prefix, text)
 
@@ -271,6 +265,62 @@ def test_a_text_names_all_of_short_lists_and_counts_no_rest(
     assert not re.search(r"\d more|Left out|-1", text)
     for prefix in lists:
         assert {*re.findall(rf"\b{prefix}\d{{3}}\b", text)} == set(names(prefix)), text
+
+
+def test_pages_of_how_far_a_plan_is_name_each_placement_once() -> None:
+    found = list[str]()
+    for offset in range(0, ALL, 12):
+        shown = follow_view(status(), None, offset=offset)
+        found += [item.workload for item in shown.status.workloads]
+        following = f"Next page: offset {offset + 12}." in plan_results.follow_text(
+            shown, "default", offset
+        )
+        assert following is (offset + 12 < ALL)
+    assert sorted(found) == names("landing")
+
+
+def test_pages_of_how_far_a_plan_is_list_each_policy_that_nothing_binds_once() -> None:
+    free, found = status().model_copy(update={"unbound_policies": (*names("free"),)}), list[str]()
+    for offset in range(0, ALL, 12):
+        shown = follow_view(free, None, offset=offset)
+        found += shown.status.unbound_policies
+        text = plan_results.follow_text(shown, "default", offset)
+        assert ("unbound_policies" in text) is (offset + 12 < ALL)
+    assert sorted(found) == names("free")
+
+
+def test_pages_of_a_reset_name_each_object_and_count_all() -> None:
+    found, offset = list[str](), 0
+    while True:
+        told = planned_reset(offset)
+        assert f"deletes {ALL} generated objects" in told
+        found += re.findall(r"\bobject\d{3}\b", told)
+        following = re.search(r"Next page: offset (\d+)\.", told)
+        if not following:
+            break
+        offset = int(following[1])
+    assert found == names("object")
+    assert offset
+
+
+def test_pages_of_a_workload_name_each_of_its_places_once() -> None:
+    places = tuple(
+        WorkloadLanding(workload="w", cluster=name, state="Planned", reason="r", message="m")
+        for name in names("place")
+    )
+    one = WorkloadDescription(
+        workload="w", namespace="n", requests={}, constraints={}, placement="p", places=places,
+        policies=(), findings=(),
+    )  # fmt: skip
+    found, offset = list[str](), 0
+    while True:
+        told = page(fleet_results.workload_text, one, 8, offset)
+        found += re.findall(r"^On (place\d{3}):", told, re.MULTILINE)
+        following = re.search(r"Next page: offset (\d+)\.", told)
+        if following is None:
+            break
+        offset = int(following[1])
+    assert found == names("place")
 
 
 def test_the_counts_of_a_text_are_of_the_whole() -> None:
@@ -300,5 +350,4 @@ def test_structured_results_say_how_many_items_of_each_list_they_leave_out() -> 
     for part, names_ in ((made, ("applied", "failed")), (gone, ("deleted", "failed"))):
         for name in names_:
             assert len(getattr(part, name)) + part.omitted[name] == ALL
-    goes = planned_reset_view(reset())
-    assert len(goes.goes) + goes.omitted["goes"] == ALL
+    assert len(planned_reset_view(reset()).goes) == ALL

@@ -4,9 +4,12 @@ from collections import Counter
 
 import pytest
 
+from optimizer.twin.evaluation import settings_question
+from tests.evals.__main__ import table
 from tests.evals.conversation import conversations
 from tests.evals.replay import problems, replay_all
 from tests.evals.told_names import guessed
+from tests.mcp_server.test_tool_reference import PAGE
 
 ALL = conversations()
 
@@ -26,12 +29,34 @@ def test_each_request_has_three_wordings_and_is_answered() -> None:
 
 
 @pytest.mark.exhaustive
-async def test_the_calls_of_every_conversation_tell_what_its_answer_needs() -> None:
-    """In one test, so that the conversations of a fleet share one hub in one process."""
+async def test_the_calls_of_every_conversation_tell_what_its_answer_needs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In one test, so that the conversations of a fleet share one hub in one process.
+
+    The page has the table of requests, but for the characters of ages, and of a drain that goes on
+    or not by the hour at which it is told.
+    """
+    # A simulation yields to other processes, so on a busy machine it may take longer than it may.
+    monkeypatch.setattr(settings_question, "SECONDS", 900.0)
     replays = await replay_all(ALL)
     found = {item.conversation.name: list(problems(item)) for item in replays}
     assert {name: wrong for name, wrong in found.items() if wrong} == {}
     assert len(found) == len(ALL)
+    first = [item for item in replays if item.conversation.name.endswith("(1)")]
+    page, printed = _rows(PAGE.read_text()), _rows(await table(first))
+    assert page.keys() == printed.keys(), "python -m tests.evals --table prints it"
+    for name, (right, calls, *sizes) in printed.items():
+        assert page[name][:2] == [right, calls], name
+        for said, counted in zip(page[name][2:], sizes, strict=True):
+            assert said == counted or float(said) == pytest.approx(float(counted), rel=0.1), name
+
+
+def _rows(text: str) -> dict[str, list[str]]:
+    """Return the cells of the table of requests by what is asked."""
+    lines = text[text.index("| what is asked, in three") :].partition("\n\n")[0].splitlines()
+    cells = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:])
+    return {name: rest for name, *rest in cells}
 
 
 def test_a_name_that_nobody_told_is_noticed() -> None:

@@ -30,6 +30,7 @@ from mcp_server.results import (
     write_results,
 )
 from mcp_server.results.fleet_results import DiagnosisView, ScorerView, ScoresView, scores_view
+from mcp_server.results.history_results import HistoryView
 from mcp_server.results.plan_results import (
     ComparisonView,
     FollowView,
@@ -109,7 +110,10 @@ def _texts() -> Mapping[str, str]:
             MARKER, PlannedReset(MARKER, MARKER, "d1", writes=plan.changes), filled(PlacementStatus)
         ),
         "planned reset": write_results.planned_reset_text(
-            filled(ResetView), filled(PlacementStatus), MARKER
+            filled(ResetView),
+            filled(ResetView),
+            filled(PlacementStatus),
+            PlannedReset(MARKER, MARKER, "d1", writes=()),
         ),
         "explanation": plan_results.explanation_text(filled(PlacementAnswer)),
         "comparison": plan_results.comparison_text(filled(ComparisonView), applicable=True),
@@ -126,7 +130,10 @@ def _texts() -> Mapping[str, str]:
         "simulation": table(
             cleaned_texts(filled(SimulationResult).model_copy(update={"notes": ()}))
         ),
-        "history": history_results.history_text([record, filled(PlanSummary)], record),
+        "history": history_results.history_text(
+            filled(HistoryView), [record, filled(PlanSummary)], record
+        ),
+        "not applied": history_results.not_applied_text(filled(HistoryView), plan),
         "objects": history_results.objects_text(
             [{"kind": "Policy", "metadata": {"name": MARKER, "annotations": {MARKER: MARKER}}}]
         ),

@@ -62,7 +62,7 @@ async def test_resources_are_what_tools_show(service: Service, era: str) -> None
     async with Client(service.mcp, mode=era) as client:
         templates = {item.uri_template for item in await client.list_resource_templates()}
         assert templates == {
-            "fleet://{namespace}",
+            "fleet://{namespace}{?offset}",
             "scores://{cluster}/{name}",
             "plan://{digest}",
             "plans://{namespace}",
@@ -80,7 +80,9 @@ async def test_resources_are_what_tools_show(service: Service, era: str) -> None
             value: dict[str, object] = json.loads(found.text)
             return value
 
-        assert (await read("fleet://default"))["total_clusters"] == 2
+        first, following = await read("fleet://default"), await read("fleet://default?offset=1")
+        assert first["total_clusters"] == following["total_clusters"] == 2
+        assert first["clusters"][1:] == following["clusters"]
         assert (await read(f"plan://{plan['digest']}"))["moves"] == plan["moves"]
         assert len((await read(f"scores://worker01/{POWER}"))["items"]) == 1  # type: ignore[arg-type]
         diagnosis = (await client.call_tool("diagnose")).content[0].text

@@ -1,5 +1,6 @@
 """A repeated apply_plan counts while that very plan is in force, whatever server is asked."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,12 +11,13 @@ from fastmcp.exceptions import ToolError
 
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
-from dsf.kube.errors import NotFound
-from dsf.kube.kinds import PLACEMENT, PLACEMENT_PLAN, Kind
+from dsf.kube.errors import Forbidden, NotFound
+from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, PLACEMENT_PLAN, Kind
 from dsf.kube.port import Kube, ObjectList
 from mcp_server.server import create_mcp
 from optimizer.service.optimizer import Optimizer
 from tests.evals.fleets import guide
+from tests.kube_wrappers.fault_injection import Call, Fault, Faulty
 from tests.kube_wrappers.wrapper import Wrapper
 from tests.mcp_server.service import generated
 from tests.optimizer.follow.rollout.guide_rollout import guide_rollout
@@ -205,8 +207,42 @@ async def test_what_is_in_force_is_said_alike_by_all_while_a_rollout_replaces_it
         shown = (await client.call_tool("plan_placement", asked)).structured_content
         await apply(client, shown["digest"])
         await rollout.advance("default-3")
+        await rollout.command("undo")
         await rollout.command("cancel")
         said = await in_force()
         assert said.startswith(f'In force: "{mark}, a part of which was replaced: revision 3 is')
         assert "its rollout was cancelled" in said
         assert await planned_after() == "default-1"
+
+
+@pytest.mark.parametrize(
+    ("kinds", "said", "refusal"),
+    [
+        ((PLACEMENT, PLACEMENT_BINDING), "; nothing of a later plan was written", "all 8"),
+        ((PLACEMENT_BINDING,), ", a part of which was replaced", "4 of 8"),
+    ],
+)
+async def test_a_plan_of_which_the_hub_refused_all_replaced_nothing(
+    kinds: tuple[Kind, ...], said: str, refusal: str
+) -> None:
+    async with server(await failed_plan(*kinds)) as client:
+        followed = await client.call_tool("follow_rollout", {})
+        lines = followed.content[0].text.splitlines()
+    (line,) = (line for line in lines if line.startswith("In force: "))
+    said += f': revision 2 is Failed: \\"the hub refused {refusal} writes: '
+    assert re.sub(r" \(plan \w+\)", "", line).startswith(f'In force: "revision 1{said}')
+
+
+async def failed_plan(*kinds: Kind) -> EmbeddedHub:
+    """The guide's fleet placed for performance; writes of these kinds for power were refused."""
+
+    def refuse(call: Call) -> Fault | None:
+        wrote = call.verb in ("create", "patch", "delete") and call.kind in kinds
+        return Fault(Forbidden("no more")) if wrote else None
+
+    hub = await guide()
+    async with server(hub) as client:
+        await applied(client, "performance")
+    async with server(Faulty(hub, refuse)) as client:
+        await refused(client, await plan(client, "power"))
+    return hub

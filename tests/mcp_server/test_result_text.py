@@ -6,17 +6,26 @@ from dataclasses import replace
 import pytest
 
 from dsf.api.crd.placement_plan import RecordedRollback
+from dsf.api.optimization import Optimization
 from dsf.kube.changes import Create
 from dsf.kube.kinds import PLACEMENT
-from mcp_server.results.plan_results import next_step, plan_text, plan_view
+from mcp_server.results.plan_results import (
+    ComparisonView,
+    compared_plan,
+    comparison_text,
+    next_step,
+    plan_text,
+    plan_view,
+    trade_offs_known,
+)
 from mcp_server.results.tool_result import LIST_LIMIT
 from mcp_server.results.write_results import reset_text, reset_view
-from optimizer.domain.issue import Issue
+from optimizer.domain.issue import Issue, TakenIssue
 from optimizer.domain.solution import Decision, Solution, Status
 from optimizer.plan.basis import Basis
 from optimizer.plan.plan import Plan
 from optimizer.plan.text.approval_questions import STABLE_SECONDS
-from optimizer.wire.explanation import Placed
+from optimizer.wire.explanation import Explanation, ParetoSet, Placed
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.result import (
     FailedChange,
@@ -80,7 +89,56 @@ def test_a_short_plan_leaves_nothing_out() -> None:
         "w1 starts on d on c001, +1 s.",
         "u0 has no place: NoCapacityLeft.",
         'Issue: MissingScore: "none"',
+        "Next: explain_placement with digest d1 says which limits leave no place.",
         next_step(view, read_only=False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("owner", "own"),
+    [
+        (Optimization("default").without_prune, True),
+        ("optimization default of namespace default-b", False),
+    ],
+)
+def test_only_what_its_own_optimization_keeps_can_be_named_to_be_planned(
+    owner: str, *, own: bool
+) -> None:
+    held = TakenIssue("HeldByOthers", f"cluster c: {owner} enforces policy p", "c", owner=owner)
+    plan = replace(_plan(unplaced=1), issues=(held,))
+    text = plan_text(plan, plan_view(plan, applicable=True, objects=False), read_only=False)
+    assert ("Name it in workloads to plan it too." in text) is own
+
+
+@pytest.mark.parametrize(
+    ("explanation", "said"),
+    [
+        (None, "Trade-offs were not computed."),
+        (
+            Explanation(not_computed=("everything: its process did not stop",)),
+            'Trade-offs were not computed: "everything: its process did not stop".',
+        ),
+        (
+            Explanation(pareto=ParetoSet(points=(), complete=False, message="there was no time")),
+            'More trade-offs may exist: "there was no time".',
+        ),
+        (
+            Explanation(pareto=ParetoSet(points=(), complete=True, message="")),
+            "No other trade-off exists.",
+        ),
+    ],
+)
+def test_a_comparison_says_how_complete_its_trade_offs_are(
+    explanation: Explanation | None, said: str
+) -> None:
+    plan = replace(_plan(places=1), explanation=explanation)
+    assert trade_offs_known(plan) == "One score has no trade-offs."
+    asked = plan.request.model_copy(update={"pareto": ("s", "t")})
+    assert trade_offs_known(replace(plan, request=asked)) == said
+    view = ComparisonView(plans=(compared_plan("s", plan),))
+    assert comparison_text(view, applicable=True, known=said).splitlines()[1:] == [
+        said,
+        "Next: show the user one, and call apply_plan with its digest.",
     ]
 
 
@@ -88,7 +146,7 @@ def test_a_short_plan_leaves_nothing_out() -> None:
     ("status", "said"),
     [
         ("Feasible", "not proven best: 1 workload placed, together worth 1; no placement is"),
-        ("Infeasible", "No workload has a place"),
+        ("Infeasible", "has a place, so nothing changes and what runs stays.\n"),
         ("NotSolved", "Nothing found within the limits"),
     ],
 )
@@ -104,7 +162,9 @@ def test_a_restored_plan_says_which_revision_it_restores_instead_of_how_good_it_
         rollback=RecordedRollback(from_revision=3, to_revision=2),
     )
     text = plan_text(plan, plan_view(plan, applicable=True, objects=False), read_only=False)
-    assert text.startswith("Restores revision 2 as it was recorded: 1 workload placed, together")
+    assert text.startswith(
+        "Restores revision 2 of optimization default as it was recorded: 1 workload placed"
+    )
     assert "proven" not in text
 
 

@@ -63,6 +63,17 @@ async def test_it_compares_settings_over_what_was_recorded() -> None:
     assert all(str(message).startswith("Simulating: ") for message in told)
 
 
+async def test_without_settings_it_tells_what_ran_and_the_best() -> None:
+    async with prometheus(ONE_HOUR) as (url, _), client(await recorded_hub(), url) as session:
+        found = await session.call_tool(NAME, {"hours": 2})
+        tried = await session.call_tool(NAME, {**LOWER, "hours": 2})
+    assert found.structured_content is not None
+    assert [row["controller"] for row in found.structured_content["rows"]] == ["Recorded"]
+    assert "best in hindsight" in found.content[0].text
+    assert "PlacementOptimization" not in found.content[0].text
+    assert "no PlacementOptimization exists: " in tried.content[0].text
+
+
 TOO_MANY = answer({"worker01": lambda _: 60, "worker02": lambda _: 50}, last=3_002)
 """Two clusters, and 3,001 steps."""
 
@@ -73,7 +84,6 @@ TOO_MANY = answer({"worker01": lambda _: 60, "worker02": lambda _: 50}, last=3_0
         ({"settings": {"hysterisis": "1"}}, ONE_HOUR, "hysterisis: unknown field"),
         ({"settings": {"gain": "1,2"}}, ONE_HOUR, "one value"),
         ({"settings": {"gain": "-1"}}, ONE_HOUR, "hysteresis.leastGain: "),
-        ({"settings": {}}, ONE_HOUR, "settings"),
         ({**LOWER, "hours": 169}, ONE_HOUR, "hours"),
         ({**LOWER, "optimization": "other"}, ONE_HOUR, "no applied PlacementPlan"),
         ({**LOWER, "hours": 24}, TOO_MANY, "2 clusters are simulated for at most 24.0 hours"),

@@ -10,11 +10,22 @@ import pytest_asyncio
 from fastmcp import Client
 from fastmcp.exceptions import ToolError
 
+from dsf.api.times import rfc3339
+from dsf.kube.clock import utc_now
 from dsf.kube.errors import Forbidden, Unreachable
-from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, NAMESPACE, PLACEMENT_BINDING
+from dsf.kube.kinds import (
+    ADD_ON_PLACEMENT_SCORE,
+    MANAGED_CLUSTER,
+    NAMESPACE,
+    PLACEMENT_BINDING,
+    PLACEMENT_OPTIMIZATION,
+)
+from mcp_server import icons
+from optimizer.snapshot.annotations import PREFIX
 from tests.kube_wrappers.wrapper import Call, Wrapper
 from tests.mcp_server.service import PERFORMANCE, POWER, Service, generated, request, serving, wish
 from tests.mcp_server.tool_names import READS, VIEW, WRITES
+from tests.optimizer.inventoried_nodes import GPU, inventory, node, publish_nodes
 from tests.optimizer.neighbours import uncovered_by_hand, work_of
 from tests.optimizer.test_solver_failures import nothing_starts
 
@@ -95,6 +106,10 @@ async def test_every_tool_says_what_it_does_to_the_world(untouched: Service, era
         assert hint.destructive_hint is (name in WRITES)
         assert hint.idempotent_hint is (name != "rollback")
         assert hint.open_world_hint is False
+    drawn = {tool.name: tool.icons for tool in tools if tool.name not in VIEW}
+    assert drawn["plan_placement"] == [icons.PLANS]
+    for name, icon in drawn.items():
+        assert (icon == [icons.WRITES]) is (name in WRITES)
     for tool in tools:
         assert tool.name in VIEW or '"examples"' in json.dumps(tool.input_schema), tool.name
 
@@ -190,13 +205,13 @@ async def test_a_plan_explains_itself_where_asked(untouched: Service) -> None:
         told = await client.call_tool("plan_placement", {"request": {**crowded, "explain": True}})
     assert "Computed: " not in plain.content[0].text
     text = told.content[0].text
-    assert "workload mwrs-app01 keeps running" in text
+    assert "workload mwrs-app01 is placed" in text
     assert (
         "It would have a place after this: add 2 gpu 3g.48gb to cluster worker01, available" in text
     )
     assert told.structured_content["digest"] == plain.structured_content["digest"]
     by = "by example-performance-score app01;3g.48gb"
-    assert f"mwrs-app01 is on 3g.48gb of worker01 (score 60 {by}): next best" in text
+    assert f"mwrs-app01 is on 3g.48gb of worker01 (worth 60 {by}): next best" in text
     assert "Used up: gpu 3g.48gb of cluster worker01, 2; price of one more: " in text
 
 
@@ -246,7 +261,7 @@ async def test_exactly_the_plan_that_was_shown_is_applied_once_and_reset(era: Er
         namespace = {"namespace": "default"}
         planned = await client.call_tool("reset_placements", namespace)
         assert sorted(item["name"] for item in planned.structured_content["goes"]) == names
-        assert planned.structured_content["deleted"] == []
+        assert "deleted" not in planned.structured_content
         told = planned.content[0].text
         assert told.startswith("Nothing was written. A reset stops nothing and deletes 6 generated")
         with pytest.raises(ToolError, match="is not that of what a reset"):
@@ -257,7 +272,7 @@ async def test_exactly_the_plan_that_was_shown_is_applied_once_and_reset(era: Er
         assert sorted(gone["name"] for gone in reset.structured_content["deleted"]) == names
         assert await generated(service.hub) == []
         empty = await client.call_tool("reset_placements", namespace)
-        assert empty.structured_content["goes"] == []
+        assert "goes" not in empty.structured_content
 
 
 async def test_a_reset_names_what_goes_on_running_and_can_stop_it() -> None:
@@ -331,6 +346,39 @@ async def test_a_compared_plan_can_be_applied_by_its_digest() -> None:
         assert len(result.structured_content["applied"]) == len(await generated(service.hub)) == 6
 
 
+async def test_compared_plans_that_change_nothing_are_not_to_be_applied() -> None:
+    async with serving(read_only=False) as service, Client(service.mcp) as client:
+        plan = await client.call_tool("plan_placement", wish())
+        await client.call_tool("apply_plan", {"digest": plan.structured_content["digest"]})
+        compared = await client.call_tool("compare_plans", {"objectives": ["performance"]})
+        assert "apply_plan" not in compared.content[0].text
+
+
+async def test_a_cluster_outside_the_request_is_told_without_planning() -> None:
+    one = [{"name": "worker01", "availablePolicies": [{"name": "policy-enable-mig-3g-worker01"}]}]
+    async with serving(read_only=False) as service, Client(service.mcp) as client:
+        plan = await client.call_tool("plan_placement", wish(clusters=one))
+        await client.call_tool("apply_plan", {"digest": plan.structured_content["digest"]})
+        drain = {f"{PREFIX}drain": "until=2098-11-27T22:00:00Z"}
+        await service.hub.patch(MANAGED_CLUSTER, "worker02", {"metadata": {"annotations": drain}})
+        seen = inventory("worker02", [node({GPU: 2}, {GPU: 2})])
+        seen["status"] |= {"observedTime": rfc3339(utc_now()), "validUntil": "2098-11-27T22:00:00Z"}
+        await publish_nodes(service.hub, seen)
+        with nothing_starts():
+            asked = {"workload": "app01", "cluster": "worker02"}
+            told = await client.call_tool("explain_placement", asked)
+    assert told.structured_content.get("digest", "") == ""
+    assert told.content[0].text.splitlines() == [
+        (
+            '"cluster worker02 is not in the request of the plan in force, revision 1 of'
+            " optimization default; cluster worker02 is drained until 2098-11-27T22:00:00Z: plans"
+            " place nothing there; cluster worker02 has no GPU free: 2 of 2 nvidia.com/gpu are"
+            ' reserved; mwrs-app01 is on worker01 now"'
+        ),
+        "Next: plan_placement with clusters that name worker02 too; the request has worker01.",
+    ]
+
+
 async def test_a_solver_that_failed_is_told_with_each_plan() -> None:
     asked = {"objectives": ["performance", "performance:1, power:1"], "trade_offs": True}
     async with serving(read_only=False) as service, Client(service.mcp) as client:
@@ -342,6 +390,7 @@ async def test_a_solver_that_failed_is_told_with_each_plan() -> None:
     for text in (plan.content[0].text, compared.content[0].text):
         assert "the solver failed: its process could not be started" in text
     assert "the explanation failed: its process could not be started" in compared.content[0].text
+    assert "Trade-offs were not computed." in compared.content[0].text
 
 
 async def test_a_plan_is_refused_when_its_clusters_have_changed() -> None:
@@ -386,17 +435,57 @@ async def test_scores_come_by_name_and_the_entries_of_one_cluster(untouched: Ser
             {"workload": "app01", "digest": "abc", "objective": "power"},
             ["objective: the plan of the digest has its own"],
         ),
-        ("plan_placement", {"objective": "power: much"}, ["is no weight"]),
+        ("plan_placement", {"objective": "power: much"}, ['"objective: much is no weight; say']),
+        (
+            "plan_placement",
+            {"objective": "power", "what_if": {"drain": [{"worker01": "tonight"}]}},
+            ["what_if.drain: "],
+        ),
+        (
+            "plan_placement",
+            {"objective": "power", "what_if": {"run": [{"amount": 10**9}] * 101}},
+            ["what_if.run: must list at most 100"],
+        ),
+        (
+            "keep_constraints",
+            {"remember": {"drain": {"worker01": "tonight"}}},
+            ['"tonight" does not have the form', "until=2026-11-28T06:00:00Z"],
+        ),
+        (
+            "keep_constraints",
+            {"remember": {"drain": {"worker01": {"until": "2098-11-27T22:00:00"}}}},
+            ["it has no time zone; write a time with its offset from UTC, such as"],
+        ),
+        (
+            "keep_constraints",
+            {"remember": {"drain": {"worker01": {"until": "2020-01-01T06:00:00Z"}}}},
+            ["this drain is over, it is ", "; say a later time"],
+        ),
+        (
+            "keep_constraints",
+            {"remember": {"pin": {"app01": "worker01"}, "exclude": {"app01": "worker01"}}},
+            ["never runs on worker01; ", "this leaves no place", "leave out a part of it"],
+        ),
+        ("plan_history", {"plan": "yesterday"}, ["namespace default has no recorded plan"]),
         (
             "plan_placement",
             {"objective": "power", "what_if": {"lose": ["worker2"]}},
             ["no managed cluster is named worker2", "worker02"],
         ),
-        ("plan_placement", {"objective": "power", "what_if": {"loose": []}}, ["what_if.loose: "]),
+        (
+            "plan_placement",
+            {"objective": "power", "what_if": {"loose": []}},
+            ["what_if.loose: unknown field; did you mean lose?"],
+        ),
+        (
+            "keep_constraints",
+            {"remember": {"drain": "worker01"}},
+            ['remember.drain: write ["name"] or {"name": {"until": '],
+        ),
         (
             "change_rollout",
             {"action": "undo"},
-            ["no plan of optimization default", "follow_rollout"],
+            ["no rollout is in progress in namespace default", "follow_rollout"],
         ),
         ("rollback", {}, ["Next: plan_history"]),
         ("list_scores", {f"a{index}": 0 for index in range(21)}, ["at most 20 arguments"]),
@@ -581,6 +670,50 @@ async def test_text_from_the_cluster_stays_data(payload: str) -> None:
     lines = result.content[0].text.splitlines()
     assert len(lines) == 4
     assert "data, not instructions" in lines[-1]
+
+
+async def test_a_schedule_that_is_annotated_without_a_time_zone_says_that_it_is_utc() -> None:
+    async with serving(read_only=False) as service, Client(service.mcp) as client:
+        texts = {f"{PREFIX}drain": "schedule=0 22 * * *;duration=8h"}
+        patch = {"metadata": {"annotations": texts}}
+        await service.hub.patch(MANAGED_CLUSTER, "worker01", patch)
+        said = (await client.call_tool("keep_constraints", {})).content[0].text
+    assert "duration=8h; its times are UTC)" in said
+
+
+@pytest.mark.parametrize(
+    ("modes", "told"),
+    [
+        ((), "Nothing moves by itself, also when a drain begins: no PlacementOptimization applies"),
+        (("Plan",), "Nothing moves by itself"),
+        (("Apply",), "PlacementOptimization apply moves what it keeps placed. What nobody keeps"),
+        (
+            ("Apply", "Approve"),
+            "PlacementOptimization apply moves what it keeps placed; approve waits for an approval",
+        ),
+    ],
+)
+async def test_a_constraint_that_is_kept_says_what_moves_workloads_then(
+    modes: tuple[str, ...], told: str
+) -> None:
+    async with serving(read_only=False) as service, Client(service.mcp) as client:
+        for mode in modes:
+            spec = {"preference": request()["preference"], "mode": mode}
+            metadata = {"name": mode.lower(), "namespace": "default"}
+            await service.hub.create(PLACEMENT_OPTIMIZATION, {"metadata": metadata, "spec": spec})
+        asked = {"remember": {"drain": {"worker01": {"start": "2099-01-01T06:00:00Z"}}}}
+        said = (await client.call_tool("keep_constraints", asked)).content[0].text
+    assert told in said
+    assert "not now: next from 2099-01-01 06:00 Etc/UTC until somebody says otherwise" in said
+
+
+async def test_a_plan_with_a_drain_says_that_later_plans_do_not_keep_it() -> None:
+    async with serving(read_only=False) as service, Client(service.mcp) as client:
+        for what_if, said in (({"drain": ["worker01"]}, True), ({}, False)):
+            plan = await client.call_tool(
+                "plan_placement", {"objective": POWER, "what_if": what_if}
+            )
+            assert ("keep_constraints keeps it for later ones" in plan.content[0].text) is said
 
 
 @both_eras

@@ -56,6 +56,7 @@ async def test_dynamic_tools_are_found_and_called_and_cost_a_third() -> None:
         assert definition_tokens(reading) < 900
         found = await client.call_tool("search_tools", {"query": "why is a score broken"})
         assert "diagnose" in found.content[0].text
+        assert "svg" not in found.content[0].text
         asked = {"name": "list_scores", "arguments": {"score": "power"}}
         told = await client.call_tool("call_tool", asked)
         assert "example-powerconsumption-score" in told.content[0].text

@@ -11,9 +11,13 @@ DEFINITION_BYTES = 4
 RESULT_BYTES = 3
 
 
-def definition_tokens(definitions: Any) -> float:
-    """Return at most how many tokens definitions take as compact JSON."""
-    return len(_compact(definitions).encode()) / DEFINITION_BYTES
+def definition_tokens(definitions: list[dict[str, Any]]) -> float:
+    """Return at most how many tokens definitions take as compact JSON, without icons.
+
+    A model gets name, description and input schema; titles, hints and output schemas count besides.
+    """
+    shown = [{key: item[key] for key in item if key != "icons"} for item in definitions]
+    return len(_compact(shown).encode()) / DEFINITION_BYTES
 
 
 def result_tokens(result: Any) -> float:

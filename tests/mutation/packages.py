@@ -41,11 +41,12 @@ PACKAGES = {
             "dsf/agent/inventory/pod_use.py",
             "dsf/agent/otlp/data_points.py",
             "dsf/agent/otlp/received_metrics.py",
-            "dsf/agent/otlp/received_metrics.py",
             "dsf/agent/publish/placement_score.py",
             "dsf/agent/publish/write_permission.py",
+            "dsf/agent/round_events.py",
             "dsf/agent/round_schedule.py",
             "dsf/agent/score",
+            "dsf/agent/scorer_selection.py",
             "dsf/agent/wire",
         ),
         tests=(
@@ -62,9 +63,7 @@ PACKAGES = {
     "hub": DecisionPackage(
         modules=(
             "dsf/hub/assess",
-            "dsf/hub/dispatch/assignment.py",
             "dsf/hub/dispatch/candidates.py",
-            "dsf/hub/dispatch/check_condition.py",
             "dsf/hub/dispatch/field_ownership.py",
             "dsf/hub/dispatch/kueue_configuration.py",
             "dsf/hub/dispatch/nomination.py",

@@ -10,8 +10,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from dsf.api.conditions import conditions_of, find
-from dsf.hub.dispatch.check_condition import DISPATCHING
-from dsf.hub.dispatch.kueue_configuration import DISPATCHER
+from dsf.hub.dispatch.kueue_configuration import DISPATCHER, DISPATCHING
 from dsf.hub.dispatch.workloads import NOMINATED
 from tests.eventually import until
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
-from optimizer.model.parameters import Nodes, PodDemand
-from optimizer.model.problem import NO_DEVICE, ClusterResource, Problem, ProblemWorkload
+from optimizer.model.parameters import NO_DEVICE, ClusterResource, Nodes, PodDemand, ProblemWorkload
+from optimizer.model.problem import Problem
 from optimizer.model.rules import RULES
 
 MOST_VARIABLES = 18

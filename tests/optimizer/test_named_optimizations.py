@@ -69,6 +69,20 @@ async def test_within_a_name_a_request_is_the_whole_truth() -> None:
     assert len(await objects(hub)) == 6
 
 
+async def test_a_refusal_says_of_which_optimization_the_last_plan_was() -> None:
+    hub = await hub_of()
+    service = Optimizer(hub, now=lambda: NOW)
+    made = await service.plan(FIRST)
+    assert isinstance(made, Plan)
+    second = await applied(service, SECOND)
+    supply = {"metadata": {"labels": {"resource-supply-amount": "1"}}}
+    await hub.patch(kinds.POLICY, "3g.48gb-worker01", supply, "default")
+    refused = await service.apply(made)
+    assert isinstance(refused, RequestProblem)
+    last = f"; last applied was plan {second.digest} of optimization second"
+    assert refused.detail.endswith(f"plan again{last}")
+
+
 async def test_the_contracts_request_generates_what_it_always_did() -> None:
     named = Optimizer(await hub_of(), now=lambda: NOW)
     plain, default = await named.plan(request()), await named.plan(request(optimization="default"))

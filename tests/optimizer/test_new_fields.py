@@ -36,6 +36,7 @@ from tests.repository import ROOT
 EXAMPLES: dict[type[RequestPart], dict[str, str]] = {
     WorkloadSpec: {
         "replicas": "2",
+        "devices": "3g.48gb",
         "priority": "3",
         "requests": "cpu=1",
         "spread": "zone=2",

@@ -86,13 +86,40 @@ async def test_an_explanation_names_the_node_that_is_missing() -> None:
     made = await planned(hub, asking(alone(), explain=True, **ONE))
     assert made.explanation is not None
     (found,) = made.explanation.unplaced
-    assert [item.message for item in found.limits] == ["each Pod on cluster worker01 finds a node"]
+    (limit,) = found.limits
+    assert limit.message == (
+        "on cluster worker01 each Pod of workload mwrs-app01 needs a node with 4 cpu,"
+        " 4 nvidia.com/gpu free (the most on one is 2 nvidia.com/gpu)"
+    )
     assert found.remedy is not None
     [change] = found.remedy.changes
     assert change.message == (
         "give cluster worker01 a node for each Pod of workload mwrs-app01: add nodes, or end what"
         " holds them"
     )
+
+
+@pytest.mark.parametrize(
+    ("nodes", "gpus", "said"),
+    [
+        (
+            [gpu_node(2), gpu_node(4, unschedulable=True)],
+            4,
+            "2 gpu all, as nodes with more are cordoned or not ready",
+        ),
+        (
+            [gpu_node(4, 4)],
+            4,
+            "needs a node with 4 cpu, 4 nvidia.com/gpu free (the most on one is 0 nvidia.com/gpu)",
+        ),
+    ],
+)
+async def test_an_explanation_names_what_is_cordoned_and_what_is_full(
+    nodes: list[Any], gpus: int, said: str
+) -> None:
+    made = await planned(await hub_of_one(*nodes, gpus=gpus), asking(alone(), explain=True, **ONE))
+    assert made.explanation is not None
+    assert said in str(made.explanation.unplaced)
 
 
 async def test_packing_of_a_cluster_says_which_pods_come_first() -> None:
@@ -143,6 +170,7 @@ async def test_a_digest_that_was_approved_is_refused_once_nodes_are_gone() -> No
             params={"expected_digest": shown["digest"]},
         )
     assert answer.status_code == 409
+    assert "managed cluster worker01: workload mwrs-app01 can't run on " in answer.json()["detail"]
     assert list((await hub.list(kinds.PLACEMENT)).items) == []
 
 

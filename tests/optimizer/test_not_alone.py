@@ -6,6 +6,7 @@ import pytest
 
 from dsf.kube import kinds
 from dsf.kube.errors import Forbidden
+from optimizer.domain.issue import TakenIssue
 from optimizer.plan.plan import Plan
 from optimizer.service.optimizer import Optimizer
 from optimizer.wire.request_problem import RequestProblem
@@ -57,6 +58,31 @@ async def test_a_policy_of_another_namespace_excludes_others_of_its_pool() -> No
     assert made.explanation is not None
     (answer,) = made.explanation.why_not
     assert "optimization default of namespace team-b enforces" in answer.message
+
+
+async def test_what_others_hold_is_not_told_as_what_a_cluster_lacks() -> None:
+    hub = await hub_of()
+    await bind_by_hand(hub, "by-hand", "2g.24gb-worker02", "worker02")
+    clusters = [
+        {"name": "worker02", "availablePolicies": [{"name": "3g.48gb-worker02"}]},
+        {"name": "worker01", "allocatable": "cpu=8"},
+    ]
+    asked = [{"cluster": name, "workload": "mwrs-app01"} for name in ("worker02", "worker01")]
+    made = await planned(hub, request(clusters=clusters, whyNot=asked, explain=True))
+    by_hand = "PlacementBinding by-hand of namespace default, made by hand"
+    (held,) = reasons(made)["HeldByOthers"]
+    assert made.explanation is not None
+    assert [item.message for item in made.explanation.why_not] == [
+        f"cluster worker02 has no gpu free. {held}",
+        "cluster worker01 supplies no gpu",
+    ]
+    assert [item.message for item in made.explanation.unplaced[0].limits] == [
+        f"cluster worker02 has no gpu free (held by {by_hand})",
+        "cluster worker01 supplies at most 0 gpu",
+    ]
+    assert made.unplaced[0].message == (
+        f"workload mwrs-app01: it requests 2 gpu, and no cluster has gpu free; {held}"
+    )
 
 
 async def test_a_binding_made_by_hand_excludes_others_of_its_pool() -> None:
@@ -182,7 +208,11 @@ async def test_kept_workloads_hold_their_policy_and_what_they_use() -> None:
     asked = request("power", ["worker01"], ["mwrs-app02"], prune=False)
     made = await planned(hub, asked)
     assert (made.placements, made.removals) == ((), ())
-    assert "optimization default of namespace default, which keeps it without" in str(made.unplaced)
+    assert "optimization default of namespace default (not in the request, and kept" in str(
+        made.unplaced
+    )
+    owners = {item.owner for item in made.issues if isinstance(item, TakenIssue)}
+    assert owners == {asked.owner.without_prune}
 
 
 def _only_in_one_namespace(call: Call) -> Fault | None:

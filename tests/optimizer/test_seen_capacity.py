@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dsf.api.names import GROUP
 from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Forbidden, Invalid
@@ -19,7 +20,7 @@ from optimizer.solve.greedy import greedy
 from optimizer.wire.request import OptimizeRequest
 from tests.kube_wrappers.fault_injection import Fault, Faulty
 from tests.kube_wrappers.wrapper import Call
-from tests.optimizer.build import NOW, guide, read_fleet, request
+from tests.optimizer.build import NOW, guide, read_fleet, request, workload
 from tests.optimizer.hubs import hub_of
 from tests.optimizer.inventoried_nodes import (
     GH200,
@@ -107,6 +108,77 @@ async def test_gpus_without_a_policy_are_what_nodes_have_left() -> None:
     assert reasons(made)["NodesUnavailable"] == [why]
     (left,) = made.unplaced
     assert left.message.endswith(why)
+
+
+@pytest.mark.parametrize(
+    ("there", "limit"),
+    [
+        (node({GPU: 2}, {GPU: 2}), " (held by Pods of no ManifestWork)"),
+        (node({GPU: 2}, unschedulable=True), ", as nodes with more are cordoned or not ready"),
+    ],
+)
+async def test_gpus_of_others_and_of_cordoned_nodes_are_not_told_as_none(
+    there: Object, limit: str
+) -> None:
+    hub = await hub_with(inventory("worker01", [there]))
+    why_not = [{"cluster": "worker01", "workload": "mwrs-app01"}]
+    made = await planned(hub, asking(alone(), explain=True, whyNot=why_not))
+    (issue,) = made.issues
+    assert made.unplaced[0].message == (
+        f"workload mwrs-app01: it requests 2 gpu, and no cluster has gpu free; {issue.message}"
+    )
+    assert made.explanation is not None
+    (answer,) = made.explanation.why_not
+    assert answer.message == f"cluster worker01 has no gpu free. {issue.message}"
+    (found,) = made.explanation.unplaced[0].limits
+    assert found.message == f"cluster worker01 has no gpu free{limit}"
+
+
+@pytest.mark.parametrize(
+    ("held", "policy", "free"),
+    [
+        (2, "3g.48gb", "0 of 2 gpu 3g.48gb"),
+        (1, "3g.48gb", "1 of 2 gpu 3g.48gb"),
+        (2, "2g.24gb", "0 of 3 gpu 2g.24gb"),
+    ],
+)
+async def test_gpus_of_others_are_not_told_as_what_policies_lack(
+    held: int, policy: str, free: str
+) -> None:
+    hub = await hub_with(inventory("worker01", [node({MIG: 2}, {MIG: held}, labels=GH200)]))
+    cluster = alone(availablePolicies=[{"name": f"{policy}-worker01"}])
+    why_not = [{"cluster": "worker01", "workload": "mwrs-app01"}]
+    made = await planned(hub, asking(cluster, explain=True, whyNot=why_not))
+    (issue,) = made.issues
+    left, of, most, *_ = free.split()
+    assert made.unplaced[0].message == (
+        f"workload mwrs-app01: it requests 2 gpu; the most that a cluster can have is {left} {of}"
+        f" {policy} (cluster worker01; {most} without what others hold); {issue.message}"
+    )
+    assert made.explanation is not None
+    (answer,) = made.explanation.why_not
+    said = f"NoSupply: cluster worker01 has only {free} free. {issue.message}"
+    assert answer.message == said
+    (found,) = made.explanation.unplaced[0].limits
+    assert found.message == f"cluster worker01 has {free} free (held by Pods of no ManifestWork)"
+
+
+async def test_what_others_took_is_told_only_to_who_asks_for_it() -> None:
+    """One whose Pods name whole GPUs is not told that others use MIG devices and processors."""
+    hub = await hub_with(
+        inventory("worker01", [node({GPU: 2, "cpu": 8}, {"cpu": 2, GPU: 1})]),
+        inventory("worker02", [node({GPU: 1, MIG: 4, "cpu": 8}, {"cpu": 3, MIG: 1})]),
+        workloads=(
+            deploying("mwrs-app01", "app01", 5, deployment(gpu=5)),
+            workload("mwrs-app02", "app02", 2),
+        ),
+    )
+    second = {"name": "mwrs-app02", "requests": "cpu=7"}
+    made = await planned(hub, asking(targetWorkloads=[{"name": "mwrs-app01"}, second]))
+    whole, any_device = (item.message for item in made.unplaced)
+    of_first, of_second = reasons(made)["UsedWithoutTheHub"]
+    assert whole.endswith(f"(cluster worker01; 2 without what others hold); {of_first}")
+    assert any_device.endswith(f"{of_first}; {of_second}")
 
 
 @pytest.mark.parametrize(
@@ -236,6 +308,20 @@ async def test_a_policy_that_is_not_in_force_supplies_what_gpus_can_become() -> 
     assert "worker02" not in found
 
 
+@pytest.mark.parametrize("labels", [{**GH200, "nvidia.com/gpu.count": "1"}, {"a": "b"}])
+@pytest.mark.parametrize("closed", [0, 2], ids=["", "beside a cordoned node"])
+@pytest.mark.parametrize(("taken", "placed"), [(0, 1), (1, 0)])
+async def test_a_policy_that_nodes_are_divided_by_already_supplies_what_is_left(
+    labels: dict[str, str], taken: int, placed: int, closed: int
+) -> None:
+    device = "nvidia.com/mig-3g.48gb"
+    nodes = [node({device: 2}, {device: taken}, labels=labels)]
+    nodes += [node({device: closed}, labels=labels, unschedulable=True)] if closed else []
+    hub = await hub_with(inventory("worker01", nodes))
+    asked = alone(availablePolicies=[{"name": "3g.48gb-worker01"}])
+    assert len(places(await planned(hub, asking(asked)))) == placed
+
+
 async def test_a_policy_in_force_supplies_what_nodes_advertise_once_it_is_compliant() -> None:
     hub = await hub_with(settled=False)
     await applied(hub, request())
@@ -306,6 +392,30 @@ async def test_pods_are_checked_against_labels(
     assert issue in "".join(texts)
     if "stated" in issue and not devices:  # the contradiction is not why it has no place
         assert [item.reason for item in made.unplaced] == ["NoSupply"]
+
+
+@pytest.mark.parametrize(
+    ("stated", "pods", "devices", "issue"),
+    [
+        ("all", deployment(cpu=1), {"all"}, ""),
+        ("3g.48gb,all", deployment(mig=1), {"3g.48gb"}, ""),
+        ("all", deployment(mig=1), {"3g.48gb"}, "devices all are stated, and its Pods request 3g"),
+        ("2g.24gb", deployment(cpu=1), set(), ""),
+    ],
+)
+async def test_devices_that_pods_name_count_more_than_stated_ones(
+    stated: str, pods: dict[str, Any], devices: set[str], issue: str
+) -> None:
+    workload = deploying("mwrs-app01", "app01", 1, pods)
+    workload["metadata"]["annotations"] = {f"{GROUP}/devices": stated}
+    hub = await hub_with(
+        inventory("worker01", [node({GPU: 4, MIG: 1, "cpu": 8, "pods": 100})]),
+        workloads=(workload,),
+    )
+    made = await planned(hub, asking(alone(), targetWorkloads=[{"name": "mwrs-app01"}]))
+    assert {device for _, _, device in places(made)} == devices
+    assert issue in "".join(reasons(made).get("RequestContradicted", [""]))
+    assert ("RequestContradicted" in reasons(made)) == bool(issue)
 
 
 @pytest.mark.parametrize(

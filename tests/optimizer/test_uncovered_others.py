@@ -137,7 +137,7 @@ async def test_kept_workloads_of_the_own_optimization_are_named() -> None:
     asked = of_npus(targetWorkloads=[{"name": "more"}], clusters=clusters, prune=False)
     plan = await planned(hub, asked)
     (found,) = result(plan, None).uncovers_others
-    assert (found.workloads, "keeps it without" in found.owner) == (("vision",), True)
+    assert (found.workloads, "and kept without" in found.owner) == (("vision",), True)
 
 
 async def test_who_may_not_name_others_sees_how_many_lose_their_claim() -> None:

@@ -6,11 +6,13 @@ Run `make references` after a change of a route.
 import json
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from dsf.kube.embedded.hub import EmbeddedHub
 from optimizer.api.app import create_app
 from optimizer.service.optimizer import Optimizer
+from optimizer.wire.request_problem import ProblemKind
 from tests.repository import ROOT
 
 CONSTRAINTS = {
@@ -44,7 +46,8 @@ def page() -> str:
     """Return the page."""
     app = create_app(Optimizer(EmbeddedHub(), now=lambda: "2026-01-01T00:00:00Z"))
     document = app.openapi()
-    return "\n".join((_HEAD, *_routes(document), *_fields(document), *_errors(document)))
+    parts = (_routes(document), _fields(document), _errors(document), _reasons())
+    return "\n".join((_HEAD, *chain.from_iterable(parts)))
 
 
 def _routes(document: dict[str, Any]) -> Iterator[str]:
@@ -120,4 +123,17 @@ def _errors(document: dict[str, Any]) -> Iterator[str]:
     }
     yield "## Statuses of errors\n\n| status | meaning |\n|---|---|"
     yield from (f"| {status} | {said[status]} |" for status in sorted(said))
+    yield ""
+
+
+def _reasons() -> Iterator[str]:
+    """Yield what each reason of a refusal says; one reason may have several titles."""
+    titles = dict[tuple[int, str], list[str]]()
+    for kind in set(ProblemKind) - {ProblemKind.CALLER_GONE}:  # nobody is there to read that one
+        status, reason, title = kind.value
+        titles.setdefault((status, reason), []).append(title)
+    yield "## Reasons of refusals\n\nA wrong field may have another reason, with the status 422.\n"
+    yield "| status | `reason` | title |\n|---|---|---|"
+    for (status, reason), said in sorted(titles.items()):
+        yield f"| {status} | `{reason}` | {', or: '.join(sorted(said))} |"
     yield ""

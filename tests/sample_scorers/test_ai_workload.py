@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dsf.api.crd.published_value import Normalize
+from dsf.api.crd.score_rules import Normalize
 from dsf.cli.root import root
 from sample_scorers.ai_workload.app import (
     AiWorkloadSettings,

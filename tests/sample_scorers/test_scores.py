@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.api.crd.published_value import Normalize
+from dsf.api.crd.score_rules import Normalize
 from sample_scorers.latency.score import LIMIT_MS
 from sample_scorers.latency.score import config as latency_config
 from sample_scorers.prediction.combination.score import score as combination_score

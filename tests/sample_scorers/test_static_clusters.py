@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from dsf.api.crd.published_value import Normalize
+from dsf.api.crd.score_rules import Normalize
 from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.cli.root import root
 from sample_scorers.scoring_service.testing import client

@@ -28,8 +28,8 @@ from dsf.agent.wire.secret_data import (
 )
 from dsf.api import names
 from dsf.api.crd.scorer_source import OAuth2
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary
+from dsf.api.untrusted_text import InvalidInput
 from dsf.kube.errors import Forbidden, KubeError, NotFound
 from dsf.kube.kinds import SECRET
 from dsf.kube.port import Kube, Object

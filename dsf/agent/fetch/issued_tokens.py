@@ -18,8 +18,8 @@ from dsf.agent.fetch.http_exchange import FORM, CallDeadline, OutboundRequest, e
 from dsf.agent.wire.foreign_text import MALFORMED
 from dsf.agent.wire.http_answer import HttpAnswer, display_url
 from dsf.agent.wire.secret_data import Token, parse_token
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.json_input import json_text
+from dsf.api.untrusted_text import InvalidInput
 from dsf.runtime.lru_cache import LruCache
 
 TOKENS_LIMIT = 256

@@ -21,9 +21,9 @@ from dsf.agent.wire.prometheus_answer import SERIES_BYTES, SERIES_LIMIT, Fetched
 from dsf.agent.wire.scoring_request import EncodedSeries
 from dsf.agent.wire.series_buffer import Labels, MemoryBounds, SeriesBuffer, sample
 from dsf.api.crd.kubernetes_objects import KubernetesObjects
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.json_path import object_paths
 from dsf.api.scoring.scorer_summary import ScorerSummary
+from dsf.api.untrusted_text import InvalidInput
 from dsf.kube.errors import AnswerTooLarge, Forbidden, KubeError, NotFound, retry_after
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube, ObjectList

@@ -24,9 +24,9 @@ from dsf.agent.wire.scoring_request import (
     encoded_context,
     encoded_params,
 )
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.json_input import object_count
 from dsf.api.scoring.scorer_summary import ScorerSummary
+from dsf.api.untrusted_text import InvalidInput
 
 RESULTS_PER_SERIES = 5
 """Results that an answer may have for each label set of a score: some are dropped by the rules."""

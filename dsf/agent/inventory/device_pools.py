@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.quantity import format_quantity, parse_quantity
+from dsf.api.untrusted_text import InvalidInput
 from dsf.kube.port import Object
 
 MAX_POOL_DEVICES = 1_024

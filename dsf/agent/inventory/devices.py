@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from dsf.agent.inventory.device_pools import PackedSlice, read_pools
 from dsf.api.crd.node_inventory import MAX_DEVICES
-from dsf.api.invalid_input import InvalidInput
+from dsf.api.untrusted_text import InvalidInput
 from dsf.kube.port import Object
 
 MAX_SET_BYTES = 256 << 10

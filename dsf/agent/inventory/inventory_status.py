@@ -17,9 +17,8 @@ from dsf.agent.inventory.pod_sums import Key, PodSums, WorkSums
 from dsf.agent.inventory.pod_use import EVERYTHING, PodUse
 from dsf.api.conditions import Condition, conditions_of, merged
 from dsf.api.crd.node_inventory import MAX_NODE_GROUPS, MAX_WORKS, NodeInventoryStatus
-from dsf.api.plural import counted, joined
 from dsf.api.times import rfc3339
-from dsf.api.untrusted_text import UntrustedName, listed
+from dsf.api.untrusted_text import UntrustedName, counted, joined, listed
 from dsf.kube.changes import status_patch
 from dsf.kube.port import Object
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from dsf.agent.inventory.amounts import MAX_RESOURCES, Amounts, OneOfEach, pairs, read_amount
+from dsf.api.conditions import is_true
 from dsf.kube.port import Object
 
 PUBLISHED_LABELS = frozenset(
@@ -66,12 +67,8 @@ class NodeReader:
         if len(labels) > MAX_LABELS or len(taints) > MAX_LABELS:
             many = f"{len(labels)} published labels and {len(taints)} taints, at most {MAX_LABELS}"
             problems, allocatable, labels, taints = [f"{many} are listed"], {}, (), []
-        ready = any(
-            one.get("type") == "Ready" and one.get("status") == "True"
-            for one in status.get("conditions") or ()
-        )
         return NodeCapacity(
-            ready,
+            is_true(node, "Ready"),
             bool(spec.get("unschedulable")),
             self._labels(labels),
             tuple(taints),

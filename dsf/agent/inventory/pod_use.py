@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from dsf.agent.inventory.amounts import MAX_RESOURCES, ONE, Amounts, OneOfEach, pairs, read_amount
+from dsf.api.conditions import find, is_true
 from dsf.api.pod_spec import PODS, summed_requests
 from dsf.kube.port import Object
 
@@ -80,7 +81,7 @@ class PodReader:
             unreadable,
             self._owners(owner_of(pod["metadata"])),
             running=phase == "Running",
-            ready=_condition(status, "Ready").get("status") == "True",
+            ready=is_true(pod, "Ready"),
             pending=_pending(pod["metadata"], status) if phase == "Pending" else None,
         )
 
@@ -113,7 +114,8 @@ class _ContainerReader:
 
     def __init__(self, status: Mapping[str, Any]) -> None:
         self.unreadable: set[str] = set()
-        self._infeasible = _condition(status, "PodResizePending").get("reason") == "Infeasible"
+        resizing = find(status.get("conditions") or (), "PodResizePending") or {}
+        self._infeasible = resizing.get("reason") == "Infeasible"
         self._statuses = {
             str(one.get("name")): one
             for field in ("containerStatuses", "initContainerStatuses")
@@ -170,7 +172,7 @@ def owner_of(metadata: Mapping[str, Any]) -> PodOwner:
 
 def _pending(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> PendingPod:
     since = str(metadata.get("creationTimestamp") or "")
-    scheduled = _condition(status, "PodScheduled")
+    scheduled = find(status.get("conditions") or (), "PodScheduled") or {}
     if scheduled.get("status") == "False":
         message = str(scheduled.get("message") or "")[:MESSAGE_LIMIT]
         return PendingPod(since, _text(scheduled.get("reason")), sys.intern(message))
@@ -184,8 +186,3 @@ def _pending(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> PendingP
 
 def _text(reason: object) -> str:
     return sys.intern(str(reason or "")[:MESSAGE_LIMIT])
-
-
-def _condition(status: Mapping[str, Any], type_: str) -> Mapping[str, Any]:
-    conditions = status.get("conditions") or ()
-    return next((one for one in conditions if one.get("type") == type_), {})

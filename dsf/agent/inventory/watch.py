@@ -45,7 +45,6 @@ RETRY_SECONDS = 30.0
 
 _ADVICE = "the chart's spokeSetting.agent.inventory.enabled grants it"
 
-
 _DEVICES: dict[Kind, Callable[[Object], Any]] = {
     RESOURCE_SLICE: read_slice,
     RESOURCE_CLAIM: read_claim,

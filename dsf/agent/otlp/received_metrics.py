@@ -17,15 +17,15 @@ import re2
 
 from dsf.agent.failure import Failure
 from dsf.agent.otlp.data_points import EXPONENTIAL, DataPoint, points
-from dsf.agent.round_schedule import read_scorers
+from dsf.agent.scorer_selection import read_scorers
 from dsf.agent.wire.prometheus_answer import FetchedSeries
 from dsf.agent.wire.scoring_request import EncodedSeries
 from dsf.agent.wire.series_buffer import Labels, MemoryBounds, SeriesBuffer
 from dsf.api.crd.scorer_source import DEFAULT_STEP_SECONDS
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring import series_selector
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.api.scoring.series_selector import NAME, Matcher, SeriesSelector
+from dsf.api.untrusted_text import InvalidInput
 
 if TYPE_CHECKING:
     from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (

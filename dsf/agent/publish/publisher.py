@@ -31,8 +31,7 @@ from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.kube.changes import without_managed_fields
 from dsf.kube.errors import AlreadyExists, Conflict, KubeError, NotFound, Unreachable, retry_after
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
-from dsf.kube.port import Kube, Object
-from dsf.kube.reads import list_objects
+from dsf.kube.port import Kube, Object, list_objects
 
 log = logging.getLogger(__name__)
 

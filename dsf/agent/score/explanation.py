@@ -13,12 +13,11 @@ from dsf.agent.wire.http_answer import display_url
 from dsf.agent.wire.scoring_answer import ScoringResult
 from dsf.agent.wire.scoring_request import EncodedSeries
 from dsf.api import names
-from dsf.api.crd.published_value import rounded
-from dsf.api.plural import counted
+from dsf.api.crd.score_rules import rounded
 from dsf.api.scoring.dimension_format import PLACEHOLDERS, STAMPED
 from dsf.api.scoring.score_conditions import Rule
 from dsf.api.scoring.scorer_summary import ScorerSummary
-from dsf.api.untrusted_text import escaped
+from dsf.api.untrusted_text import counted, escaped
 from dsf.cli.output import TextTable
 
 NOTHING = "-"

@@ -11,7 +11,7 @@ The rules, in this order, for each result:
 3. The first result with a name is kept; later ones with the same name are dropped (Duplicate). The
    metrics drop only later ones whose labels are all equal.
 4. The value is rounded down and clamped to -100..100, the range that OCM accepts (OutOfRange):
-   `dsf.api.crd.published_value`.
+   `dsf.api.crd.score_rules`.
 
 Then, for all results together: if there are more label sets than one score may have, the last in
 their order are left out of metrics and entries (SeriesLimit). Entries are ordered by name; if they
@@ -29,13 +29,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dsf.agent.wire.scoring_answer import ScoringResult
-from dsf.api.crd.published_value import Normalize, published_value, rounded
 from dsf.api.crd.score_meaning import ScoreRange
-from dsf.api.crd.score_rules import DefaultScore
-from dsf.api.invalid_input import InvalidInput
+from dsf.api.crd.score_rules import DefaultScore, Normalize, published_value, rounded
 from dsf.api.scoring.dimension_format import PLACEHOLDERS, DimensionFormat
 from dsf.api.scoring.score_conditions import LABEL_LIMIT, RULES, Adjustments, Rule
 from dsf.api.scoring.scorer_summary import ScorerSummary
+from dsf.api.untrusted_text import InvalidInput
 
 MAX_SERIES = 10_000
 """Label sets that one score may have, in the metrics and in its object, unless a flag says more."""

@@ -9,9 +9,8 @@ from typing import Any
 from dsf.agent.wire.prometheus_answer import SERIES_BYTES
 from dsf.agent.wire.series_buffer import Labels
 from dsf.api.crd.kubernetes_objects import OWN_LABELS, KubernetesObjects
-from dsf.api.plural import counted
 from dsf.api.scoring.json_path import JsonPath, ObjectPaths, number_at
-from dsf.api.untrusted_text import UntrustedName, UntrustedText
+from dsf.api.untrusted_text import UntrustedName, UntrustedText, counted
 
 LONGEST_LABEL = 256
 """Characters of a label's value; a longer one is cut."""

@@ -22,8 +22,8 @@ from dsf.agent.wire.http_answer import (
 )
 from dsf.agent.wire.scoring_request import EncodedSeries, of_source
 from dsf.api.json_input import json_text, object_count
-from dsf.api.plural import counted
 from dsf.api.scoring.scoring_api import Sample
+from dsf.api.untrusted_text import counted
 from dsf.kube.redaction import Spellings
 
 SERIES_LIMIT = 200_000

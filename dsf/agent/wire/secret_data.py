@@ -16,8 +16,7 @@ from urllib.parse import urlsplit
 from dsf.agent.wire.http_answer import display_url
 from dsf.api import names
 from dsf.api.crd.scorer_source import CERTIFICATE_KEY, CLIENT_ID, CLIENT_SECRET, PRIVATE_KEY
-from dsf.api.invalid_input import InvalidInput
-from dsf.api.untrusted_text import listed
+from dsf.api.untrusted_text import InvalidInput, listed
 
 _PORTS = {"http": 80, "https": 443}
 _AMBIGUOUS = re.compile(r"[\\\s\x00-\x20\x7f]")

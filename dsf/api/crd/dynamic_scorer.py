@@ -10,19 +10,20 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from dsf.api.crd import scorer_source
-from dsf.api.crd.published_value import Normalize
 from dsf.api.crd.score_meaning import DeclaredMeaning, PublishedMeaning
-from dsf.api.crd.score_rules import DeclaredForecast, DefaultScore, OnFailure
+from dsf.api.crd.score_rules import DeclaredForecast, DefaultScore, Normalize, OnFailure
 from dsf.api.crd.scoring_params import DeclaredContext, ScoringParams
 from dsf.api.crd.structural_schema import (
+    AtomicList,
     ConditionList,
     Schema,
+    Timestamp,
     refused_fields,
     required,
     rule,
     rules,
 )
-from dsf.api.wire_model import WireModel, is_empty
+from dsf.api.wire_model import UnlessEmpty, WireModel
 
 DEFAULT_FORMAT = "${node};${namespace};${pod}"
 DEFAULT_SCORING_PATH = "/scoring"
@@ -167,10 +168,9 @@ class DynamicScorerSpec(DeclaredMeaning):
         " ${cluster} ${node} ${device} ${namespace} ${app} ${pod} ${container} ${meta}"
         " ${scoreName}.",
     )
-    score_dimension_formats: list[DimensionFormatText] = Field(
+    score_dimension_formats: UnlessEmpty[list[DimensionFormatText]] = Field(
         default_factory=list,
         max_length=MOST_FORMATS,
-        exclude_if=is_empty,
         description="Formats of further sets of scores. A result becomes an entry of the"
         " format that names the most of its labels and none that it lacks, the first of"
         " several; of scoreDimensionFormat if there is none.",
@@ -211,9 +211,7 @@ class FailingCluster(WireModel):
     name: str = Field(description="Name of the managed cluster.")
     reason: str = Field(description="Why, in one word for programs, such as QueryRejected.")
     message: str = Field(description="Why, in words for people, and what to do.")
-    since: str | None = Field(
-        None, description="Since when it fails.", json_schema_extra={"format": "date-time"}
-    )
+    since: Timestamp | None = Field(None, description="Since when it fails.")
 
 
 class DynamicScorerStatus(WireModel):
@@ -229,11 +227,10 @@ class DynamicScorerStatus(WireModel):
     clusters: ClusterCounts | None = Field(
         None, description="Numbers of managed clusters by state."
     )
-    failing_clusters: list[FailingCluster] | None = Field(
+    failing_clusters: AtomicList[FailingCluster] | None = Field(
         None,
         max_length=FAILING_CLUSTERS,
         description="The first failing managed clusters by name, with their errors.",
-        json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
     last_synced_config: dict[str, Any] | None = Field(
         None,

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from dsf.api.crd.structural_schema import ConditionList, rule, rules
+from dsf.api.crd.structural_schema import AtomicList, ConditionList, rule, rules
 from dsf.api.wire_model import WireModel
 
 SOURCE_OVERRIDES = 5000
@@ -91,17 +91,15 @@ class DynamicScoringConfigSpec(WireModel):
     cluster_selector: ClusterSelector | None = Field(
         None, description="Distribute to managed clusters with these labels."
     )
-    cluster_sets: list[str] | None = Field(
+    cluster_sets: AtomicList[str] | None = Field(
         None,
         description="Distribute to managed clusters of these ManagedClusterSets; global"
         " means all. Where clusterSelector is given too, both must hold.",
-        json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
-    source_overrides: list[SourceOverride] | None = Field(
+    source_overrides: AtomicList[SourceOverride] | None = Field(
         None,
         max_length=SOURCE_OVERRIDES,
         description="Sources per managed cluster; the first match wins.",
-        json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
 
     @property

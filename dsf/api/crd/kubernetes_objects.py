@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 
 from dsf.api.crd.structural_schema import rule, rules
-from dsf.api.wire_model import WireModel, is_empty, is_none
+from dsf.api.wire_model import UnlessEmpty, UnlessNone, WireModel
 
 MOST_FIELDS = 16
 """Samples of one object, and labels besides its name and namespace."""
@@ -48,17 +48,15 @@ class KubernetesObjects(WireModel):
         pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$",
         description="The plural name of their kind, as kubectl api-resources prints it.",
     )
-    namespace: str | None = Field(
+    namespace: UnlessNone[str] = Field(
         None,
         max_length=63,
         pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$",
-        exclude_if=is_none,
         description="Their namespace; all namespaces if it is missing.",
     )
-    label_selector: str | None = Field(
+    label_selector: UnlessNone[str] = Field(
         None,
         max_length=2048,
-        exclude_if=is_none,
         description="Which of them, such as app=web, as kubectl's --selector.",
     )
     values: dict[str, PathText] = Field(
@@ -67,10 +65,9 @@ class KubernetesObjects(WireModel):
         description=f"Where a number is by the name of its metric: {_PATH}. Several numbers"
         " at a path are added up.",
     )
-    labels: dict[str, PathText] = Field(
+    labels: UnlessEmpty[dict[str, PathText]] = Field(
         default_factory=dict,
         max_length=MOST_FIELDS,
-        exclude_if=is_empty,
         description=f"Where labels are by their names: {_PATH}. A series always has the labels"
         " name and namespace.",
     )

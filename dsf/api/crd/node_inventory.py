@@ -1,10 +1,10 @@
 """NodeInventory: what the nodes of a managed cluster have, and what Pods there request."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from dsf.api.crd.structural_schema import ConditionList
+from dsf.api.crd.structural_schema import AtomicList, ConditionList, Timestamp
 from dsf.api.wire_model import WireModel
 
 MAX_NODE_GROUPS = 500
@@ -24,9 +24,6 @@ MAX_DEVICE_CLASSES = 200
 
 MAX_SELECTOR_LENGTH = 2_048
 """Characters of a CEL selector that is listed or evaluated; Kubernetes accepts 10,240."""
-
-_ATOMIC: dict[str, Any] = {"x-kubernetes-list-type": "atomic"}
-_TIME: dict[str, Any] = {"format": "date-time"}
 
 Quantities = Annotated[
     dict[str, str],
@@ -80,10 +77,9 @@ class InventoriedDeviceSet(WireModel):
     counters: dict[str, str] | None = Field(
         None, description="The counters that the devices share, as quantities."
     )
-    devices: list[InventoriedDevice] = Field(
+    devices: AtomicList[InventoriedDevice] = Field(
         description="The devices in the order of their ResourceSlices, in which kube-scheduler"
-        " tries them.",
-        json_schema_extra=_ATOMIC,
+        " tries them."
     )
 
 
@@ -99,14 +95,13 @@ class NodeDeviceSets(WireModel):
 
     set: str = Field(description="Name of the device set.")
     count: int = Field(ge=1, description="How many such sets each of the nodes has.")
-    allocated: list[AllocatedDevice] | None = Field(
-        None, description="Devices that ResourceClaims have.", json_schema_extra=_ATOMIC
+    allocated: AtomicList[AllocatedDevice] | None = Field(
+        None, description="Devices that ResourceClaims have."
     )
-    unavailable: list[Annotated[int, Field(ge=0)]] | None = Field(
+    unavailable: AtomicList[Annotated[int, Field(ge=0)]] | None = Field(
         None,
         description="Indexes of devices that are not counted: they have a taint, or a feature"
         " that is not supported.",
-        json_schema_extra=_ATOMIC,
     )
 
 
@@ -114,10 +109,8 @@ class InventoriedDeviceClass(WireModel):
     """A DeviceClass of the cluster (`resource.k8s.io/v1`)."""
 
     name: str = Field(description="The DeviceClass's name.")
-    selectors: list[str] | None = Field(
-        None,
-        description="Its selectors, in CEL; a device has to match all.",
-        json_schema_extra=_ATOMIC,
+    selectors: AtomicList[str] | None = Field(
+        None, description="Its selectors, in CEL; a device has to match all."
     )
     extended_resource_name: str | None = Field(
         None, description="The resource that Pods may request for a device of the class."
@@ -128,30 +121,24 @@ class InventoriedNodes(WireModel):
     """Nodes that are equal in everything that is listed here."""
 
     count: int = Field(ge=1, description="How many nodes they are.")
-    names: list[str] | None = Field(
-        None, description="Their names, of nodes with GPUs.", json_schema_extra=_ATOMIC
-    )
+    names: AtomicList[str] | None = Field(None, description="Their names, of nodes with GPUs.")
     ready: bool = Field(description="The nodes' condition Ready is True.")
     unschedulable: bool = Field(False, description="They are cordoned (spec.unschedulable).")
     labels: dict[str, str] | None = Field(
         None, description="The labels by which Pods choose nodes, and those of GPUs."
     )
-    taints: list[InventoriedTaint] | None = Field(
-        None, description="Taints that keep Pods away.", json_schema_extra=_ATOMIC
+    taints: AtomicList[InventoriedTaint] | None = Field(
+        None, description="Taints that keep Pods away."
     )
     allocatable: Quantities = Field(description="status.allocatable of each of the nodes.")
     requested: Quantities = Field(
         description="What all Pods on each of the nodes request, those of ManifestWorks included."
     )
-    devices: list[NodeDeviceSets] | None = Field(
-        None,
-        description="Devices of dynamic resource allocation on each of the nodes.",
-        json_schema_extra=_ATOMIC,
+    devices: AtomicList[NodeDeviceSets] | None = Field(
+        None, description="Devices of dynamic resource allocation on each of the nodes."
     )
-    works: list[NodeWorkPods] | None = Field(
-        None,
-        description="What ManifestWorks' Pods on each of the nodes request.",
-        json_schema_extra=_ATOMIC,
+    works: AtomicList[NodeWorkPods] | None = Field(
+        None, description="What ManifestWorks' Pods on each of the nodes request."
     )
 
 
@@ -163,8 +150,8 @@ class WorkPods(WireModel):
     ready: int = Field(0, description="Running Pods whose condition Ready is True.")
     pending: int = Field(0, description="Pods in phase Pending.")
     requested: Quantities = Field(description="What they request, the pending ones included.")
-    pending_since: str | None = Field(
-        None, description="When the oldest pending Pod was created.", json_schema_extra=_TIME
+    pending_since: Timestamp | None = Field(
+        None, description="When the oldest pending Pod was created."
     )
     pending_reason: str | None = Field(
         None,
@@ -189,32 +176,21 @@ class OtherPods(WireModel):
 class NodeInventoryStatus(WireModel):
     """Capacity and requests of the cluster's nodes at one moment."""
 
-    observed_time: str | None = Field(
-        None, description="When the agent last confirmed it.", json_schema_extra=_TIME
+    observed_time: Timestamp | None = Field(None, description="When the agent last confirmed it.")
+    valid_until: Timestamp | None = Field(None, description="From then on it is not relied on.")
+    nodes: AtomicList[InventoriedNodes] | None = Field(
+        None, max_length=MAX_NODE_GROUPS, description="All nodes, in groups of equal ones."
     )
-    valid_until: str | None = Field(
-        None, description="From then on it is not relied on.", json_schema_extra=_TIME
+    device_sets: AtomicList[InventoriedDeviceSet] | None = Field(
+        None, max_length=MAX_DEVICES, description="The device sets that nodes have."
     )
-    nodes: list[InventoriedNodes] | None = Field(
-        None,
-        max_length=MAX_NODE_GROUPS,
-        description="All nodes, in groups of equal ones.",
-        json_schema_extra=_ATOMIC,
-    )
-    device_sets: list[InventoriedDeviceSet] | None = Field(
-        None,
-        max_length=MAX_DEVICES,
-        description="The device sets that nodes have.",
-        json_schema_extra=_ATOMIC,
-    )
-    device_classes: list[InventoriedDeviceClass] | None = Field(
+    device_classes: AtomicList[InventoriedDeviceClass] | None = Field(
         None,
         max_length=MAX_DEVICE_CLASSES,
         description="The DeviceClasses by which Pods ask for devices.",
-        json_schema_extra=_ATOMIC,
     )
-    works: list[WorkPods] | None = Field(
-        None, max_length=MAX_WORKS, description="Pods by ManifestWork.", json_schema_extra=_ATOMIC
+    works: AtomicList[WorkPods] | None = Field(
+        None, max_length=MAX_WORKS, description="Pods by ManifestWork."
     )
     others: OtherPods | None = Field(None, description="Pods of no ManifestWork, as a sum.")
     node_count: int | None = Field(None, description="All nodes.")

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from dsf.api.crd.structural_schema import ConditionList, rule, rules
+from dsf.api.crd.structural_schema import AtomicList, ConditionList, Timestamp, rule, rules
 from dsf.api.wire_model import WireModel
 
 PlanPhase = Literal["Applying", "Applied", "Failed", "Superseded", "RolledBack"]
@@ -28,10 +28,8 @@ class RecordedScores(WireModel):
 
     count: int = Field(description="Number of AddOnPlacementScores that were read.")
     digest: str = Field(description="SHA-256 of the clusters, names and versions of all of them.")
-    versions: list[RecordedScoreVersion] | None = Field(
-        None,
-        description=f"The first {LISTED_SCORE_VERSIONS} of them, by cluster and name.",
-        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    versions: AtomicList[RecordedScoreVersion] | None = Field(
+        None, description=f"The first {LISTED_SCORE_VERSIONS} of them, by cluster and name."
     )
 
 
@@ -111,9 +109,7 @@ class RecordedWait(WireModel):
 
     reason: str = Field(description="Why, in one word for programs, such as MinReadySeconds.")
     message: str = Field(description="What is waited for, in words for people.")
-    since: str | None = Field(
-        None, description="Since when it is waited for.", json_schema_extra={"format": "date-time"}
-    )
+    since: Timestamp | None = Field(None, description="Since when it is waited for.")
 
 
 MAX_STEP_TIMES = 500
@@ -125,11 +121,9 @@ class StepTime(WireModel):
 
     step: int = Field(ge=0, description="Number of the step, counted from 1.")
     back: bool = Field(False, description="The step was undone.")
-    began: str = Field(description="When it began.", json_schema_extra={"format": "date-time"})
-    ended: str | None = Field(
-        None,
-        description="When it was complete, or given up to turn back; absent if it is not.",
-        json_schema_extra={"format": "date-time"},
+    began: Timestamp = Field(description="When it began.")
+    ended: Timestamp | None = Field(
+        None, description="When it was complete, or given up to turn back; absent if it is not."
     )
 
 
@@ -151,26 +145,21 @@ class RecordedProgress(WireModel):
     )
     paused: bool = Field(False, description="No step begins until it is resumed.")
     overdue: bool = Field(False, description="The progress deadline has passed.")
-    ready_since: str | None = Field(
+    ready_since: Timestamp | None = Field(
         None,
         description="Since when all that the step needs is there; minReadySeconds count from here.",
-        json_schema_extra={"format": "date-time"},
     )
-    last_progress: str | None = Field(
+    last_progress: Timestamp | None = Field(
         None,
         description="When a step was last completed or the rollout resumed; the progress"
         " deadline counts from here.",
-        json_schema_extra={"format": "date-time"},
     )
-    waiting_for: list[RecordedWait] = Field(
+    waiting_for: AtomicList[RecordedWait] = Field(
         default_factory=list,
         description="What the step in progress waits for; empty if for nothing.",
-        json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
-    step_times: list[StepTime] | None = Field(
-        None,
-        description=f"When the last {MAX_STEP_TIMES} steps were made, in the order of time.",
-        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    step_times: AtomicList[StepTime] | None = Field(
+        None, description=f"When the last {MAX_STEP_TIMES} steps were made, in the order of time."
     )
     signature: str | None = Field(None, description="Proof that the optimizer wrote this progress.")
 

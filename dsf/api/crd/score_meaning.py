@@ -9,7 +9,7 @@ from typing import Literal, Self, get_args
 
 from pydantic import ConfigDict, Field, model_validator
 
-from dsf.api.crd.published_value import Normalize, published_value
+from dsf.api.crd.score_rules import Normalize, published_value
 from dsf.api.crd.structural_schema import rule, rules
 from dsf.api.untrusted_text import UntrustedName
 from dsf.api.wire_model import WireModel

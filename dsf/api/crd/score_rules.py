@@ -1,13 +1,68 @@
-"""What counts where a round fails or there is nothing to score, and what scores forecast."""
+"""How a score becomes the value that is published: normalized, rounded down, clamped.
 
+And what counts where a round fails or there is nothing to score, and what scores forecast.
+"""
+
+import math
+from fractions import Fraction
 from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from dsf.api.crd.published_value import HIGHEST, LOWEST
 from dsf.api.crd.structural_schema import rule, rules
 from dsf.api.untrusted_text import listed
-from dsf.api.wire_model import WireModel, is_empty, is_none
+from dsf.api.wire_model import UnlessEmpty, UnlessNone, WireModel
+
+LOWEST, HIGHEST = -100, 100
+"""The range of `status.scores[].value` that OCM's CRD accepts."""
+
+
+def rounded(score: float) -> int:
+    """Return a finite score as the whole number below it."""
+    return math.floor(score)
+
+
+def published_value(score: float) -> int:
+    """Return the value of an entry: the score rounded down, within the range that OCM accepts."""
+    return rounded(min(max(score, LOWEST), HIGHEST))
+
+
+class Normalize(WireModel):
+    """A linear map of the scorer's own units to 0..100.
+
+    score = 100 (x - min) / (max - min), or 100 minus that with `invert`. Scores outside follow
+    the same line until the range of AddOnPlacementScore clamps them.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(rule("self.min < self.max", "min has to be less than max"))
+    )
+
+    min: float = Field(allow_inf_nan=False, description="The score that becomes 0.")
+    max: float = Field(allow_inf_nan=False, description="The score that becomes 100.")
+    invert: bool = Field(False, description="Swap the ends: less is better, min becomes 100.")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if not self.min < self.max:
+            raise ValueError("min has to be less than max")
+        return self
+
+    def of(self, score: float) -> float:
+        """Return the normalized score; infinite on overflow and for an infinite score."""
+        if math.isinf(score):
+            return -score if self.invert else score
+        # Fractions, because a score of exactly 57 must not become 56.99999999999999.
+        low, high = Fraction(self.min), Fraction(self.max)
+        part = high - Fraction(score) if self.invert else Fraction(score) - low
+        try:
+            return float(100 * part / (high - low))
+        except OverflowError:
+            return math.copysign(math.inf, part)
+
+    def __str__(self) -> str:
+        return f"{self.min:g}..{self.max:g}{' inverted' if self.invert else ''}"
+
 
 LONGEST_HOLD_SECONDS = 2_592_000
 """30 days."""
@@ -34,19 +89,14 @@ class OnFailure(WireModel):
         description="Expire: the scores end. Hold: they stay for holdSeconds more."
         " Value: every entry has that value until a round succeeds.",
     )
-    hold_seconds: int | None = Field(
+    hold_seconds: UnlessNone[int] = Field(
         None,
         ge=1,
         le=LONGEST_HOLD_SECONDS,
-        exclude_if=is_none,
         description="Seconds that expired scores stay valid, for policy Hold.",
     )
-    value: int | None = Field(
-        None,
-        ge=LOWEST,
-        le=HIGHEST,
-        exclude_if=is_none,
-        description="Value of every entry, for policy Value.",
+    value: UnlessNone[int] = Field(
+        None, ge=LOWEST, le=HIGHEST, description="Value of every entry, for policy Value."
     )
 
     @model_validator(mode="after")
@@ -74,10 +124,9 @@ class DefaultScore(WireModel):
         le=HIGHEST,
         description="Value of the entries, as it is published: normalize does not change it.",
     )
-    entries: list[Annotated[str, Field(min_length=1, max_length=1024)]] = Field(
+    entries: UnlessEmpty[list[Annotated[str, Field(min_length=1, max_length=1024)]]] = Field(
         default_factory=list,
         max_length=MOST_DEFAULT_ENTRIES,
-        exclude_if=is_empty,
         description="Names of the entries that have it. By default those of the dimension"
         " formats that name only ${cluster} and ${scoreName}.",
         json_schema_extra={"x-kubernetes-list-type": "set"},

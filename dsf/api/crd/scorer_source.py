@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 
 from dsf.api.crd.kubernetes_objects import KubernetesObjects
 from dsf.api.crd.structural_schema import Schema, refused_fields, rule, rules
-from dsf.api.wire_model import WireModel, is_empty, is_none
+from dsf.api.wire_model import UnlessEmpty, UnlessNone, WireModel
 
 DEFAULT_SOURCE_PATH = "/api/v1/query_range"
 DEFAULT_RANGE_SECONDS = 3600
@@ -92,6 +92,9 @@ class ClientSecretRef(WireModel):
     )
 
 
+_Scope = Annotated[str, Field(max_length=256, pattern=r"^[!#-\[\]-~]+$")]
+
+
 class OAuth2(WireModel):
     """Client credentials of OAuth 2.0. Source: RFC 6749, section 4.4."""
 
@@ -104,23 +107,19 @@ class OAuth2(WireModel):
     client_secret_ref: ClientSecretRef = Field(
         description="Client ID and secret, sent to the token endpoint by HTTP Basic authentication."
     )
-    scopes: list[Annotated[str, Field(max_length=256, pattern=r"^[!#-\[\]-~]+$")]] = Field(
+    scopes: UnlessEmpty[list[_Scope]] = Field(
         default_factory=list,
         max_length=32,
-        exclude_if=is_empty,
         description="Scopes to ask for.",
         json_schema_extra={"x-kubernetes-list-type": "set"},
     )
-    audience: str | None = Field(
+    audience: UnlessNone[str] = Field(
         None,
         min_length=1,
         max_length=2048,
-        exclude_if=is_none,
         description="Audience to ask for, where the token endpoint reads this parameter.",
     )
-    tls: Tls | None = Field(
-        None, exclude_if=is_none, description="How the agent checks the token endpoint."
-    )
+    tls: UnlessNone[Tls] = Field(None, description="How the agent checks the token endpoint.")
 
     @property
     def secret_references(self) -> Iterator[SecretKeyRef]:

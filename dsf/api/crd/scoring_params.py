@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from dsf.api import name_syntax
 from dsf.api.untrusted_text import UntrustedName
-from dsf.api.wire_model import WireModel, is_empty, is_none
+from dsf.api.wire_model import UnlessEmpty, UnlessNone, WireModel
 
 ParamValue = str | int | float | bool
 
@@ -115,10 +115,9 @@ _Namespace = Annotated[
 class AskedWorkloads(WireModel):
     """The workloads to be scored: app, requests and priority of each ManifestWorkReplicaSet."""
 
-    fields: list[TemplateField] = Field(
+    fields: UnlessEmpty[list[TemplateField]] = Field(
         default_factory=list,
         max_length=6,
-        exclude_if=is_empty,
         description="Fields of the workloads' templates that are sent as well. No other field"
         " is: never a Secret, the environment, the arguments or an annotation.",
     )
@@ -127,40 +126,34 @@ class AskedWorkloads(WireModel):
 class AskedContext(WireModel):
     """What scoring calls tell a scorer about who asks, and about what is to be scored."""
 
-    cluster: bool = Field(
+    cluster: UnlessEmpty[bool] = Field(
         False,
-        exclude_if=is_empty,
         description="Send the names of the managed cluster, the score and the scorer in the"
         " body too; they are always in the headers.",
     )
-    labels: list[_LabelKey] = Field(
+    labels: UnlessEmpty[list[_LabelKey]] = Field(
         default_factory=list,
         max_length=MOST_KEYS,
-        exclude_if=is_empty,
         description="Keys of labels of the ManagedCluster whose values are sent.",
     )
-    claims: list[_ClaimName] = Field(
+    claims: UnlessEmpty[list[_ClaimName]] = Field(
         default_factory=list,
         max_length=MOST_KEYS,
-        exclude_if=is_empty,
         description="Names of ClusterClaims of the ManagedCluster whose values are sent.",
     )
-    workloads: AskedWorkloads | None = Field(
+    workloads: UnlessNone[AskedWorkloads] = Field(
         None,
-        exclude_if=is_none,
         description="Send the workloads to be scored: the ManifestWorkReplicaSets with a label"
         " app, of the namespaces that the hub controller may read.",
     )
-    devices: bool = Field(
+    devices: UnlessEmpty[bool] = Field(
         False,
-        exclude_if=is_empty,
         description="Send the devices that the policies with labels resource-supply-* would"
         " supply, of the namespaces that the hub controller may read.",
     )
-    namespaces: list[_Namespace] = Field(
+    namespaces: UnlessEmpty[list[_Namespace]] = Field(
         default_factory=list,
         max_length=MOST_KEYS,
-        exclude_if=is_empty,
         description="Namespaces of the workloads and policies; all that the hub controller may"
         " read if it is empty.",
     )

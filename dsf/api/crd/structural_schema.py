@@ -5,7 +5,7 @@ Source: https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/cust
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
@@ -58,7 +58,10 @@ def refused_fields(schema: Schema, advice: Mapping[str, str], type_: str = "obje
 
 
 def structural(model: type[BaseModel]) -> Schema:
-    """Return the structural schema of a model: without references, titles and unions with null."""
+    """Return the structural schema of a model.
+
+    It has no references, titles, examples and unions with null.
+    """
     schema = model.model_json_schema(by_alias=True)
     return _inline(schema, schema.get("$defs", {}))
 
@@ -68,7 +71,9 @@ def _inline(node: Mapping[str, Any], definitions: Mapping[str, Schema]) -> Schem
     result: Schema = {}
     for key, value in merged.items():
         match key:
-            case "title" | "$defs" | "ge" | "le":  # pydantic's own limits of a quantity
+            case "title" | "examples" | "$defs":
+                continue
+            case "ge" | "le":  # pydantic's own limits of a quantity
                 continue
             case "properties":
                 result[key] = {name: _inline(sub, definitions) for name, sub in value.items()}
@@ -136,6 +141,15 @@ def _branch(branches: Sequence[Schema], outer: Schema) -> tuple[Schema, Schema]:
     return inner, outer
 
 
+Item = TypeVar("Item")
+
+AtomicList = Annotated[list[Item], Field(json_schema_extra={"x-kubernetes-list-type": "atomic"})]
+"""A list that is applied as a whole, not merged item by item."""
+
+Timestamp = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+"""A time as RFC 3339 writes it."""
+
+
 class ConditionModel(WireModel):
     """One aspect of the object's current state (`meta/v1` Condition)."""
 
@@ -148,9 +162,7 @@ class ConditionModel(WireModel):
         description="Why, in one word for programs, such as Unreachable.",
     )
     message: str = Field(max_length=32768, description="Why, in words for people, and what to do.")
-    last_transition_time: str = Field(
-        description="When the status last changed.", json_schema_extra={"format": "date-time"}
-    )
+    last_transition_time: Timestamp = Field(description="When the status last changed.")
     observed_generation: int | None = Field(
         None,
         ge=0,

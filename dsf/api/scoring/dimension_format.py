@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from dsf.api.invalid_input import InvalidInput
-from dsf.api.untrusted_text import quoted
+from dsf.api.untrusted_text import InvalidInput, quoted
 
 PLACEHOLDERS = (
     "cluster",

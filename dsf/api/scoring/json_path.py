@@ -18,9 +18,8 @@ from functools import lru_cache
 from typing import Any
 
 from dsf.api.crd.kubernetes_objects import KubernetesObjects
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.quantity import parse_quantity
-from dsf.api.untrusted_text import UntrustedText
+from dsf.api.untrusted_text import InvalidInput, UntrustedText
 
 LONGEST_PATH = 512
 """Characters."""

@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from typing import Any, Literal, Self, get_args
 
 from dsf.api.conditions import Condition, conditions_of, find
-from dsf.api.plural import counted
 from dsf.api.scoring.dimension_format import PLACEHOLDERS
 from dsf.api.times import read_time, rfc3339
+from dsf.api.untrusted_text import counted
 
 Rule = Literal[
     "NotFinite",

@@ -8,9 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import FailFast, Field, TypeAdapter, ValidationError, field_serializer
 
 from dsf.api.crd.kubernetes_objects import KubernetesObjects
-from dsf.api.crd.published_value import Normalize
 from dsf.api.crd.score_meaning import ScoreRange
-from dsf.api.crd.score_rules import DefaultScore, ForecastRules, OnFailure
+from dsf.api.crd.score_rules import DefaultScore, ForecastRules, Normalize, OnFailure
 from dsf.api.crd.scorer_source import (
     TENANT,
     TENANT_LENGTH,
@@ -19,22 +18,16 @@ from dsf.api.crd.scorer_source import (
     certificate_references,
 )
 from dsf.api.crd.scoring_params import AskedContext, ParamValue
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.json_input import value_count
 from dsf.api.scoring.scoring_api import ScoredWorkload, SuppliedDevice
-from dsf.api.wire_model import WireModel, is_empty, is_none
-
-_OptionalText = Annotated[str, Field(exclude_if=is_empty)]
-_OptionalFlag = Annotated[bool, Field(exclude_if=is_empty)]
-
+from dsf.api.untrusted_text import InvalidInput
+from dsf.api.wire_model import UnlessEmpty, UnlessNone, WireModel
 
 SEVERAL = "Several"
 """The `sourceType` of a summary with `sources`: an agent that does not know them fails, and says
 so, instead of calling the scoring API without series."""
 
-_TenantText = Annotated[
-    str, Field(exclude_if=is_empty, max_length=TENANT_LENGTH, pattern=rf"^$|{TENANT}")
-]
+_TenantText = UnlessEmpty[Annotated[str, Field(max_length=TENANT_LENGTH, pattern=rf"^$|{TENANT}")]]
 
 
 class SummarySource(WireModel):
@@ -43,18 +36,18 @@ class SummarySource(WireModel):
     name: str
     type: str
     endpoint: str = ""
-    endpoint_auth_name: _OptionalText = ""
-    endpoint_auth_key: _OptionalText = ""
-    endpoint_auth_service_account: _OptionalFlag = False
-    endpoint_ca_name: _OptionalText = Field("", alias="endpointCAName")
-    endpoint_ca_key: _OptionalText = Field("", alias="endpointCAKey")
+    endpoint_auth_name: UnlessEmpty[str] = ""
+    endpoint_auth_key: UnlessEmpty[str] = ""
+    endpoint_auth_service_account: UnlessEmpty[bool] = False
+    endpoint_ca_name: UnlessEmpty[str] = Field("", alias="endpointCAName")
+    endpoint_ca_key: UnlessEmpty[str] = Field("", alias="endpointCAKey")
     endpoint_tenant: _TenantText = ""
-    endpoint_certificate_name: _OptionalText = ""
-    endpoint_oauth2: OAuth2 | None = Field(None, alias="endpointOAuth2", exclude_if=is_empty)
+    endpoint_certificate_name: UnlessEmpty[str] = ""
+    endpoint_oauth2: UnlessEmpty[OAuth2 | None] = Field(None, alias="endpointOAuth2")
     query: str = ""
     range: int = 0
     step: int = 0
-    kubernetes: KubernetesObjects | None = Field(None, exclude_if=is_none)
+    kubernetes: UnlessNone[KubernetesObjects] = None
 
 
 class ScorerSummary(WireModel):
@@ -82,34 +75,30 @@ class ScorerSummary(WireModel):
     location: Literal["Internal", "External"] = "Internal"
     score_destination: Literal["AddOnPlacementScore", "None"] = "AddOnPlacementScore"
     score_dimension_format: str
-    scoring_normalize: Normalize | None = Field(None, exclude_if=is_empty)
-    scoring_on_failure: OnFailure | None = Field(None, exclude_if=is_empty)
-    scoring_range: ScoreRange | None = Field(None, exclude_if=is_empty)
-    source_endpoint_auth_service_account: _OptionalFlag = False
-    source_endpoint_ca_name: _OptionalText = Field("", alias="sourceEndpointCAName")
-    source_endpoint_ca_key: _OptionalText = Field("", alias="sourceEndpointCAKey")
-    scoring_endpoint_ca_name: _OptionalText = Field("", alias="scoringEndpointCAName")
-    scoring_endpoint_ca_key: _OptionalText = Field("", alias="scoringEndpointCAKey")
+    scoring_normalize: UnlessEmpty[Normalize | None] = None
+    scoring_on_failure: UnlessEmpty[OnFailure | None] = None
+    scoring_range: UnlessEmpty[ScoreRange | None] = None
+    source_endpoint_auth_service_account: UnlessEmpty[bool] = False
+    source_endpoint_ca_name: UnlessEmpty[str] = Field("", alias="sourceEndpointCAName")
+    source_endpoint_ca_key: UnlessEmpty[str] = Field("", alias="sourceEndpointCAKey")
+    scoring_endpoint_ca_name: UnlessEmpty[str] = Field("", alias="scoringEndpointCAName")
+    scoring_endpoint_ca_key: UnlessEmpty[str] = Field("", alias="scoringEndpointCAKey")
     source_endpoint_tenant: _TenantText = ""
-    forecast: ForecastRules | None = Field(None, exclude_if=is_empty)
-    sources: tuple[SummarySource, ...] = Field((), exclude_if=is_empty)
-    scoring_params: dict[str, ParamValue] = Field(default_factory=dict, exclude_if=is_empty)
-    scoring_default_score: DefaultScore | None = Field(None, exclude_if=is_empty)
-    score_dimension_formats: tuple[str, ...] = Field((), exclude_if=is_empty)
-    source_endpoint_certificate_name: _OptionalText = ""
-    source_endpoint_oauth2: OAuth2 | None = Field(
-        None, alias="sourceEndpointOAuth2", exclude_if=is_empty
-    )
-    source_kubernetes: KubernetesObjects | None = Field(None, exclude_if=is_none)
-    scoring_endpoint_certificate_name: _OptionalText = ""
-    scoring_endpoint_oauth2: OAuth2 | None = Field(
-        None, alias="scoringEndpointOAuth2", exclude_if=is_empty
-    )
-    context: AskedContext | None = Field(None, exclude_if=is_empty)
-    context_workloads: tuple[ScoredWorkload, ...] = Field((), exclude_if=is_empty)
-    context_devices: tuple[SuppliedDevice, ...] = Field((), exclude_if=is_empty)
-    context_labels: dict[str, str] = Field(default_factory=dict, exclude_if=is_empty)
-    context_claims: dict[str, str] = Field(default_factory=dict, exclude_if=is_empty)
+    forecast: UnlessEmpty[ForecastRules | None] = None
+    sources: UnlessEmpty[tuple[SummarySource, ...]] = ()
+    scoring_params: UnlessEmpty[dict[str, ParamValue]] = Field(default_factory=dict)
+    scoring_default_score: UnlessEmpty[DefaultScore | None] = None
+    score_dimension_formats: UnlessEmpty[tuple[str, ...]] = ()
+    source_endpoint_certificate_name: UnlessEmpty[str] = ""
+    source_endpoint_oauth2: UnlessEmpty[OAuth2 | None] = Field(None, alias="sourceEndpointOAuth2")
+    source_kubernetes: UnlessNone[KubernetesObjects] = None
+    scoring_endpoint_certificate_name: UnlessEmpty[str] = ""
+    scoring_endpoint_oauth2: UnlessEmpty[OAuth2 | None] = Field(None, alias="scoringEndpointOAuth2")
+    context: UnlessEmpty[AskedContext | None] = None
+    context_workloads: UnlessEmpty[tuple[ScoredWorkload, ...]] = ()
+    context_devices: UnlessEmpty[tuple[SuppliedDevice, ...]] = ()
+    context_labels: UnlessEmpty[dict[str, str]] = Field(default_factory=dict)
+    context_claims: UnlessEmpty[dict[str, str]] = Field(default_factory=dict)
 
     @property
     def dimension_formats(self) -> tuple[str, ...]:

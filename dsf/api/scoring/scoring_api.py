@@ -11,18 +11,16 @@ from pydantic import ConfigDict, Field, model_validator
 from dsf.api.crd import scorer_source
 from dsf.api.crd.dynamic_scorer import DEFAULT_SCORING_PATH
 from dsf.api.crd.kubernetes_objects import KubernetesObjects
-from dsf.api.crd.published_value import Normalize
 from dsf.api.crd.score_meaning import DeclaredMeaning
-from dsf.api.crd.score_rules import DeclaredForecast, DefaultScore, OnFailure
+from dsf.api.crd.score_rules import DeclaredForecast, DefaultScore, Normalize, OnFailure
 from dsf.api.crd.scoring_params import DeclaredContext, ParamValue, ScoringParams, is_param
 from dsf.api.untrusted_text import listed
-from dsf.api.wire_model import WireModel, is_empty, is_none
+from dsf.api.wire_model import UnlessEmpty, UnlessNone, WireModel
 
 CLUSTER_HEADER = "Dynamic-Scoring-Cluster"
 SCORE_HEADER = "Dynamic-Scoring-Score"
 SCORER_HEADER = "Dynamic-Scoring-Scorer"
 """Headers of every call of an agent: names of the managed cluster, the score, the DynamicScorer."""
-
 
 Amounts = Annotated[
     dict[str, str], Field(description="Amounts by kind, as Kubernetes writes quantities.")
@@ -33,9 +31,9 @@ class TemplateContainer(WireModel):
     """A container of a workload's template, with the fields that the config asks for."""
 
     name: str
-    image: str | None = Field(None, exclude_if=is_none)
-    requests: Amounts | None = Field(None, exclude_if=is_none)
-    limits: Amounts | None = Field(None, exclude_if=is_none)
+    image: UnlessNone[str] = None
+    requests: UnlessNone[Amounts] = None
+    limits: UnlessNone[Amounts] = None
 
 
 class WorkloadTemplate(WireModel):
@@ -43,10 +41,10 @@ class WorkloadTemplate(WireModel):
 
     kind: str
     name: str
-    replicas: int | None = Field(None, exclude_if=is_none)
-    node_selector: dict[str, str] | None = Field(None, exclude_if=is_none)
-    runtime_class_name: str | None = Field(None, exclude_if=is_none)
-    containers: list[TemplateContainer] = Field(default_factory=list, exclude_if=is_empty)
+    replicas: UnlessNone[int] = None
+    node_selector: UnlessNone[dict[str, str]] = None
+    runtime_class_name: UnlessNone[str] = None
+    containers: UnlessEmpty[list[TemplateContainer]] = Field(default_factory=list)
 
 
 class ScoredWorkload(WireModel):
@@ -59,10 +57,8 @@ class ScoredWorkload(WireModel):
         description="What each replica requests, by its labels and annotation."
     )
     priority: int = Field(0, description="Its priority for the optimizer.")
-    templates: list[WorkloadTemplate] = Field(
-        default_factory=list,
-        exclude_if=is_empty,
-        description="The chosen fields of the objects that it makes pods of.",
+    templates: UnlessEmpty[list[WorkloadTemplate]] = Field(
+        default_factory=list, description="The chosen fields of the objects that it makes pods of."
     )
 
 
@@ -79,23 +75,17 @@ class SuppliedDevice(WireModel):
 class RequestContext(WireModel):
     """What a scorer's config asks for in `context`; each part only if it is asked for."""
 
-    cluster: str | None = Field(
-        None, exclude_if=is_none, description="Name of the managed cluster."
+    cluster: UnlessNone[str] = Field(None, description="Name of the managed cluster.")
+    score: UnlessNone[str] = Field(None, description="Name of the score.")
+    scorer: UnlessNone[str] = Field(None, description="Name of the DynamicScorer.")
+    labels: UnlessNone[dict[str, str]] = Field(
+        None, description="The labels of the ManagedCluster that it has of those asked for."
     )
-    score: str | None = Field(None, exclude_if=is_none, description="Name of the score.")
-    scorer: str | None = Field(None, exclude_if=is_none, description="Name of the DynamicScorer.")
-    labels: dict[str, str] | None = Field(
-        None,
-        exclude_if=is_none,
-        description="The labels of the ManagedCluster that it has of those asked for.",
+    claims: UnlessNone[dict[str, str]] = Field(
+        None, description="The ClusterClaims of the ManagedCluster that it has of those asked for."
     )
-    claims: dict[str, str] | None = Field(
-        None,
-        exclude_if=is_none,
-        description="The ClusterClaims of the ManagedCluster that it has of those asked for.",
-    )
-    workloads: list[ScoredWorkload] | None = Field(None, exclude_if=is_none)
-    devices: list[SuppliedDevice] | None = Field(None, exclude_if=is_none)
+    workloads: UnlessNone[list[ScoredWorkload]] = None
+    devices: UnlessNone[list[SuppliedDevice]] = None
 
 
 HEALTH_PATH = "/healthz"
@@ -103,7 +93,6 @@ HEALTH_PATH = "/healthz"
 
 Sample = tuple[float, str]
 """A Prometheus sample: unix seconds and the value's text."""
-
 
 Labels = dict[str, str]
 """Label names and values."""

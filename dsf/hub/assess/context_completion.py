@@ -9,11 +9,9 @@ from itertools import chain
 from typing import Any
 
 from dsf.api.crd.scoring_params import AskedContext
-from dsf.api.invalid_input import InvalidInput
-from dsf.api.plural import counted
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.api.scoring.scoring_api import RequestContext, ScoredWorkload, WorkloadTemplate
-from dsf.api.untrusted_text import listed
+from dsf.api.untrusted_text import InvalidInput, counted, listed
 from dsf.hub.snapshot.manifests import NamespaceManifests
 
 CONTEXT_BYTES = 64 * 1024

@@ -11,9 +11,9 @@ from dsf.api import names
 from dsf.api.conditions import Condition, conditions_of, find
 from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
 from dsf.api.crd.score_meaning import Direction
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.api.scoring.scoring_api import ScorerConfig
+from dsf.api.untrusted_text import InvalidInput
 from dsf.hub.assess.config_resolution import Resolved, resolve
 from dsf.hub.assess.context_completion import with_manifests
 from dsf.hub.snapshot.managed_cluster import is_being_deleted

@@ -14,9 +14,8 @@ from dsf.api.conditions import Condition, conditions_of, merged
 from dsf.api.times import rfc3339
 from dsf.api.untrusted_text import listed
 from dsf.hub.dispatch.candidates import WorkerFleet
-from dsf.hub.dispatch.check_condition import dispatching
 from dsf.hub.dispatch.field_ownership import applied_status
-from dsf.hub.dispatch.kueue_configuration import other_dispatcher
+from dsf.hub.dispatch.kueue_configuration import dispatching, other_dispatcher
 from dsf.hub.dispatch.nomination import Nomination, decide, next_seconds
 from dsf.hub.dispatch.queue_pass import NominationSettings
 from dsf.hub.dispatch.queue_preferences import (

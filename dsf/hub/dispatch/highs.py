@@ -12,7 +12,7 @@ from functools import partial
 import highspy
 import numpy as np
 
-from dsf.hub.dispatch.assignment import Row, Solve
+from dsf.hub.dispatch.queue_pass import Row, Solve
 
 SECONDS = 5.0
 """How long the solves of one decision may take together; what is found by then counts."""

@@ -15,13 +15,10 @@ from itertools import groupby
 from typing import NamedTuple
 
 from dsf.api.conditions import MESSAGE_LIMIT
-from dsf.api.invalid_input import InvalidInput
-from dsf.api.plural import joined
 from dsf.api.times import shown_duration
-from dsf.api.untrusted_text import UntrustedName, escaped
-from dsf.hub.dispatch.assignment import Solve
+from dsf.api.untrusted_text import InvalidInput, UntrustedName, escaped, joined
 from dsf.hub.dispatch.candidates import QueuedWorkload, WorkerFleet, queued
-from dsf.hub.dispatch.queue_pass import Choice, NominationSettings, QueuePass
+from dsf.hub.dispatch.queue_pass import Choice, NominationSettings, QueuePass, Solve
 from dsf.hub.dispatch.queue_preferences import PREFERENCES_ANNOTATION, weighted_score
 from dsf.hub.dispatch.workloads import AssignedWorkload, WaitingWorkload, first_sentence
 

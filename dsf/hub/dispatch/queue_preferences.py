@@ -6,12 +6,11 @@ from typing import Annotated, NamedTuple
 
 from pydantic import AliasChoices, ConfigDict, Field
 
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import GROUP, score_object_name
 from dsf.api.pod_spec import read_part
 from dsf.api.scoring.placement_scores import valid_until
 from dsf.api.times import rfc3339
-from dsf.api.untrusted_text import UntrustedName
+from dsf.api.untrusted_text import InvalidInput, UntrustedName
 from dsf.api.wire_model import WireModel
 from dsf.kube.port import Object
 from dsf.kube.yaml_documents import parsed_json

@@ -16,7 +16,6 @@ from dsf.placement import read_taints, state_obstacle, taint_obstacle, untolerat
 MULTI_KUEUE = "kueue.x-k8s.io/multikueue"
 """The controllerName of the admission checks that MultiKueue answers."""
 
-
 KUEUE_ADD_ON_WORK = "addon-multicluster-kueue-manager-deploy-0"
 """The ManifestWork by which OCM's Kueue add-on sends the queues of a worker cluster.
 

@@ -5,11 +5,10 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from dsf.api.conditions import conditions_of, find, is_true
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import GROUP
 from dsf.api.pod_spec import PodSpec, read_part
 from dsf.api.times import read_time
-from dsf.api.untrusted_text import listed
+from dsf.api.untrusted_text import InvalidInput, listed
 from dsf.kube.port import Object
 
 NOMINATED = f"{GROUP}/Nominated"

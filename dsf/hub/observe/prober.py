@@ -14,9 +14,8 @@ from pathlib import Path
 
 import httpx
 
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scoring_api import HEALTH_PATH
-from dsf.api.untrusted_text import UntrustedText
+from dsf.api.untrusted_text import InvalidInput, UntrustedText
 from dsf.hub.snapshot import urls
 from dsf.hub.snapshot.config_document import ConfigDocument, read_config
 from dsf.hub.snapshot.registered_scorer import ProbeFailure, ProbeResult, ProbeTarget

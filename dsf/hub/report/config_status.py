@@ -6,15 +6,12 @@ from typing import Any
 
 from dsf.api import conditions
 from dsf.api.conditions import Condition
-from dsf.api.invalid_input import InvalidInput
-from dsf.api.plural import counted, joined
+from dsf.api.untrusted_text import InvalidInput, counted, joined
 from dsf.hub.snapshot.summaries_work import LIMIT_BYTES, is_too_large
 from dsf.kube.port import Object
 
 SHOWN_ITEMS = 5
 """Items of a list that a message names; it counts the others."""
-SHOWN_CHARACTERS = 120
-"""Characters that a message quotes of a value."""
 
 
 def first_items(items: Sequence[str], *, of: int | None = None) -> str:
@@ -23,12 +20,6 @@ def first_items(items: Sequence[str], *, of: int | None = None) -> str:
     `of` is the number of all items, where `items` are only the first of them.
     """
     return joined(items, SHOWN_ITEMS, separator="; ", of=of or 0)
-
-
-def shortened(value: object, limit: int = SHOWN_CHARACTERS) -> str:
-    """Return a value as text of at most `limit` characters, with an ellipsis where it was cut."""
-    text = str(value)
-    return text if len(text) <= limit else f"{text[:limit]}…"
 
 
 def works_of(clusters: int) -> str:

@@ -7,10 +7,8 @@ from math import isfinite
 from urllib.parse import urlsplit
 
 from dsf.api.conditions import Condition
-from dsf.api.crd.published_value import HIGHEST, LOWEST, Normalize, published_value
 from dsf.api.crd.score_meaning import ScoreRange, in_words, normalized_ends
-from dsf.api.invalid_input import InvalidInput
-from dsf.api.plural import counted
+from dsf.api.crd.score_rules import HIGHEST, LOWEST, Normalize, published_value
 from dsf.api.scoring.score_conditions import (
     BETTER,
     INSUFFICIENT,
@@ -20,7 +18,7 @@ from dsf.api.scoring.score_conditions import (
     Rule,
 )
 from dsf.api.scoring.scorer_summary import ScorerSummary
-from dsf.api.untrusted_text import UntrustedName
+from dsf.api.untrusted_text import InvalidInput, UntrustedName, counted
 from dsf.hub.assess.config_resolution import Resolved
 from dsf.hub.assess.scorer_assessment import AGENTS_FAIL, ScorerAssessment, ScorerHealth
 from dsf.hub.distribute.audience import ClusterShare

@@ -8,19 +8,11 @@ from typing import Any
 from dsf.api import names
 from dsf.api.conditions import Condition, conditions_of, find
 from dsf.api.crd.dynamic_scorer import FAILING_CLUSTERS
-from dsf.api.invalid_input import InvalidInput
-from dsf.api.plural import counted
 from dsf.api.scoring.score_conditions import TRUSTED
-from dsf.api.untrusted_text import UntrustedName, escaped, quoted
+from dsf.api.untrusted_text import InvalidInput, UntrustedName, counted, escaped, quoted
 from dsf.hub.assess.config_resolution import Resolved
 from dsf.hub.assess.scorer_assessment import MAKE_REACHABLE, ScorerAssessment
-from dsf.hub.report.config_status import (
-    SHOWN_ITEMS,
-    first_items,
-    shortened,
-    status_conditions,
-    works_of,
-)
+from dsf.hub.report.config_status import SHOWN_ITEMS, first_items, status_conditions, works_of
 from dsf.hub.report.scorer_conditions import (
     CONTEXT_AVAILABLE,
     EXPOSED,
@@ -31,6 +23,9 @@ from dsf.hub.report.scorer_conditions import (
     trust_condition,
 )
 from dsf.hub.report.scorer_counts import Rollout, ScorerCounts
+
+_SHOWN_CHARACTERS = 120
+"""Characters that a message quotes of a value."""
 
 _SHOWN_FAILURE_CHARACTERS = 300
 """Characters of a cluster's failure in the condition Scoring; failingClusters has the rest."""
@@ -291,5 +286,7 @@ def _config_conflict(assessment: ScorerAssessment) -> Condition:
 
 def _shown(value: object) -> str:
     """Return a value of a field; a text in quotes unless it is one word."""
-    text = shortened(value)
+    text = str(value)
+    if len(text) > _SHOWN_CHARACTERS:
+        text = f"{text[:_SHOWN_CHARACTERS]}…"
     return str(UntrustedName(text)) if isinstance(value, str) else text

@@ -11,10 +11,9 @@ from pydantic_core import from_json
 
 from dsf.api.crd.scorer_source import MOST_SOURCES
 from dsf.api.crd.scoring_params import is_param
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.json_input import WrongEncoding, json_text
 from dsf.api.scoring.scoring_api import ScorerConfig
-from dsf.api.untrusted_text import UntrustedName, UntrustedText
+from dsf.api.untrusted_text import InvalidInput, UntrustedName, UntrustedText
 from dsf.hub.snapshot.registered_scorer import validation_message
 
 _SHOWN_FIELDS = 5

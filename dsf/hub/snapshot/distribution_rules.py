@@ -18,8 +18,7 @@ from dsf.api.crd.dynamic_scoring_config import (
     Mask,
     SourceOverride,
 )
-from dsf.api.invalid_input import InvalidInput
-from dsf.api.untrusted_text import quoted
+from dsf.api.untrusted_text import InvalidInput, quoted
 from dsf.hub.snapshot.managed_cluster import ManagedCluster, is_being_deleted
 from dsf.hub.snapshot.registered_scorer import validation_message
 from dsf.kube.port import Object

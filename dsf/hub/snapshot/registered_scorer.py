@@ -6,8 +6,8 @@ from typing import Any, Literal, cast
 from pydantic import ValidationError
 
 from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scoring_api import ScorerConfig
+from dsf.api.untrusted_text import InvalidInput
 from dsf.hub.snapshot import urls
 from dsf.kube.port import Object
 

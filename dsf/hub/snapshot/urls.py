@@ -2,8 +2,7 @@
 
 from urllib.parse import urlsplit
 
-from dsf.api.invalid_input import InvalidInput
-from dsf.api.untrusted_text import quoted
+from dsf.api.untrusted_text import InvalidInput, quoted
 
 _SHOWN_CHARACTERS = 200
 

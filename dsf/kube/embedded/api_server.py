@@ -31,7 +31,6 @@ _GENERATE_ATTEMPTS = 8
 _ALWAYS = ("default", "kube-node-lease", "kube-public", "kube-system")
 _NEVER_DELETED = frozenset({"default", "kube-public", "kube-system"})
 
-
 FieldValidation = Literal["Ignore", "Warn", "Strict"]
 
 

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any
 
 from dsf.api.crd.definitions import crds as product_crds
-from dsf.api.invalid_input import InvalidInput
+from dsf.api.untrusted_text import InvalidInput
 from dsf.kube import json_merge_patch
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import status_errors

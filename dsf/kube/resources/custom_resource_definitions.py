@@ -30,7 +30,6 @@ _ESTABLISHED = (
     ),
 )
 
-
 DEFINITIONS = 128
 """CRDs that are read and checked once for all hubs of a process, which mostly have the same."""
 

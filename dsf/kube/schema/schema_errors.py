@@ -52,17 +52,17 @@ class SchemaErrors:
     def errors(self, value: Any, field: str = "") -> list[ObjectFieldError]:
         """Return the errors in a value; `field` is its path in the object."""
         keywords = [_field_error(error, field) for error in self._validator.iter_errors(value)]
-        return [*keywords, *list_errors(value, self._schema, field)]
+        return [*keywords, *_list_errors(value, self._schema, field)]
 
 
-def list_errors(value: Any, schema: Schema | None, field: str = "") -> list[ObjectFieldError]:
+def _list_errors(value: Any, schema: Schema | None, field: str) -> list[ObjectFieldError]:
     """Return an error for each duplicate in lists of type set and map."""
     if not schema:
         return []
     if isinstance(value, list):
         items = schema.get("items")
         inner = [
-            e for i, item in enumerate(value) for e in list_errors(item, items, f"{field}[{i}]")
+            e for i, item in enumerate(value) for e in _list_errors(item, items, f"{field}[{i}]")
         ]
         return [*_duplicates(value, schema, field), *inner]
     if not isinstance(value, dict):
@@ -70,7 +70,7 @@ def list_errors(value: Any, schema: Schema | None, field: str = "") -> list[Obje
     return [
         error
         for key, item, member in members(value, schema)
-        for error in list_errors(item, member, joined(field, key))
+        for error in _list_errors(item, member, joined(field, key))
     ]
 
 

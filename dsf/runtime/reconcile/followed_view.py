@@ -8,8 +8,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from dsf.kube.changes import key
 from dsf.kube.kinds import Kind
-from dsf.kube.port import Kube, Object
-from dsf.kube.reads import find_object
+from dsf.kube.port import Kube, Object, find_object
 from dsf.runtime.reconcile.reflector import Key, View, is_newer
 
 T = TypeVar("T")

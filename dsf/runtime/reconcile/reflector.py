@@ -15,8 +15,7 @@ from typing import Generic, TypeVar
 from dsf.kube.changes import key
 from dsf.kube.errors import AnswerTooLarge, Gone, KubeError, ServerError, retry_after
 from dsf.kube.kinds import Kind
-from dsf.kube.port import ListerWatcher, Object, WatchEvent
-from dsf.kube.reads import PAGE
+from dsf.kube.port import PAGE, ListerWatcher, Object, WatchEvent
 from dsf.runtime.backoff import Backoff, Failures
 
 log = logging.getLogger(__name__)

@@ -4,6 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from scipy import special
 
@@ -30,7 +31,7 @@ def smaller_loss(differences: Sequence[float], overlap: int) -> float | None:
     count = len(differences)
     if count < FEWEST_HORIZONS * overlap or count <= 1:
         return None
-    mean = math.fsum(differences) / count
+    mean = fmean(differences)
     centred = [value - mean for value in differences]
     variance = _covariance(centred, 0) + 2 * math.fsum(
         (1 - lag / overlap) * _covariance(centred, lag) for lag in range(1, overlap)
@@ -124,8 +125,8 @@ def _accuracy(method: str, outcomes: Sequence[Judged], losses: Sequence[float]) 
         if one.series.scale > 0:
             each[id(one.series)].append(loss)
             scales[id(one.series)] = one.series.scale
-    scaled = [mean(found) / scales[name] for name, found in each.items()]
-    return Accuracy(method, len(losses), mean(losses), mean(scaled) if scaled else None)
+    scaled = [fmean(found) / scales[name] for name, found in each.items()]
+    return Accuracy(method, len(losses), fmean(losses), fmean(scaled) if scaled else None)
 
 
 def _by_step(outcomes: Sequence[Judged], losses: Sequence[float]) -> list[float]:
@@ -134,12 +135,7 @@ def _by_step(outcomes: Sequence[Judged], losses: Sequence[float]) -> list[float]
     for one, loss in zip(outcomes, losses, strict=True):
         if one.series.scale > 0:
             steps[one.end].append(loss / one.series.scale)
-    return [mean(steps[end]) for end in sorted(steps)]
-
-
-def mean(values: Sequence[float]) -> float:
-    """Return the mean of at least one number."""
-    return math.fsum(values) / len(values)
+    return [fmean(steps[end]) for end in sorted(steps)]
 
 
 _TOUCHING = 1e-9
@@ -176,7 +172,7 @@ def quantile_shares(outcomes: Sequence[Judged], declared: float = 0.5) -> list[Q
         for probability, value in dict((*score, *one.said.quantiles)).items():
             below[probability].append(one.truth <= value + _margin(value, one.truth))
     return [
-        QuantileShare(probability, mean(below[probability]), len(below[probability]))
+        QuantileShare(probability, fmean(below[probability]), len(below[probability]))
         for probability in sorted(below)
     ]
 
@@ -196,8 +192,8 @@ def intervals(outcomes: Sequence[Judged]) -> list[Interval]:
     return [
         Interval(
             level,
-            mean([inside for inside, _ in found[level]]),
-            mean([width for _, width in found[level]]),
+            fmean([inside for inside, _ in found[level]]),
+            fmean([width for _, width in found[level]]),
             len(found[level]),
         )
         for level in sorted(found, reverse=True)
@@ -248,7 +244,7 @@ def regrets(
         for name, loss in _losses(step, values, choices).items():
             losses[name].append(loss)
     return [
-        Regret(name, mean(found), mean([name != _RANDOM and loss == 0 for loss in found]))
+        Regret(name, fmean(found), fmean([name != _RANDOM and loss == 0 for loss in found]))
         for name, found in losses.items()
     ]
 
@@ -278,7 +274,7 @@ def _losses(
         for name, each in known.items()
     }
     losses = {name: sign * truth[choice] - best for name, choice in taken.items()}
-    return {**losses, _RANDOM: mean([sign * value - best for value in truth.values()])}
+    return {**losses, _RANDOM: fmean([sign * value - best for value in truth.values()])}
 
 
 def _summed(

@@ -7,10 +7,11 @@ Who looks up what came true, recognises a window, or remembers an earlier backte
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 import numpy as np
 
-from dsf.scorer_kit.backtest.accuracy import TIE, Loss, mean, smaller_loss
+from dsf.scorer_kit.backtest.accuracy import TIE, Loss, smaller_loss
 from dsf.scorer_kit.backtest.history import Answered, History, Judged, PastSeries, Values, judged
 from dsf.scorer_kit.backtest.simple_methods import SimpleMethod
 
@@ -133,8 +134,8 @@ def verdict(
         said = f"{_KNOWN[copy.values]}: with {copy.change} it has scores at {len(both)} of"
         said = f"{said} {len(known)} steps"
         return CopyVerdict(copy.change, None, None, implausible=True, message=said)
-    error = mean([again[end] for end in both]) if both else 0.0
-    recorded = mean([known[end] for end in both]) if both else 0.0
+    error = fmean([again[end] for end in both]) if both else 0.0
+    recorded = fmean([known[end] for end in both]) if both else 0.0
     gaps = [known[end] - again[end] for end in both]
     overlap = -(-ahead // (both[1] - both[0])) if len(both) > 1 else 1
     p_value = smaller_loss([gap if abs(gap) >= TIE else 0.0 for gap in gaps], overlap)
@@ -163,7 +164,7 @@ def _best(
             for one, forecast in pairs
             if forecast is not None and one.series.scale
         ]
-        errors += [mean(scaled)] if scaled else []
+        errors += [fmean(scaled)] if scaled else []
     return min(errors, default=0.0)
 
 
@@ -173,4 +174,4 @@ def _losses(outcomes: Sequence[Judged], loss: Loss) -> dict[int, float]:
     for one in outcomes:
         if one.series.scale > 0:
             steps[one.end].append(loss(one.said.score, one.truth) / one.series.scale)
-    return {end: mean(found) for end, found in steps.items()}
+    return {end: fmean(found) for end, found in steps.items()}

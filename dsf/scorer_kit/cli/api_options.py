@@ -29,8 +29,8 @@ def dns_label_value(_: click.Context, __: click.Parameter, value: str) -> str:
 def _dimension_formats(
     _: click.Context, __: click.Parameter, value: tuple[str, ...]
 ) -> tuple[str, ...]:
-    from dsf.api.invalid_input import InvalidInput
     from dsf.api.scoring.dimension_format import DimensionFormat
+    from dsf.api.untrusted_text import InvalidInput
 
     for one in value:
         parsed = DimensionFormat.parse(one)
@@ -94,7 +94,6 @@ token_option = option(
 )
 """`--token-file`; a command gets the token itself, empty without a file."""
 
-
 recording_option = option(
     "--recording",
     default="",
@@ -110,7 +109,7 @@ def named(
     url: str, scoring_url: str, dimension_formats: tuple[str, ...], ca_file: Path | None
 ) -> "NamedApi":
     """Return what an author says about a scoring API. Raises click.UsageError."""
-    from dsf.api.invalid_input import InvalidInput
+    from dsf.api.untrusted_text import InvalidInput
     from dsf.scorer_kit.scorer_target import named_api
 
     found = named_api(url, scoring_url, dimension_formats, ca_file)

@@ -137,7 +137,7 @@ def _require_kit() -> None:
 
 async def _backtest(target: "ScorerTarget", token: str, flags: dict[str, Any]) -> "BacktestReport":
     from dsf.agent.failure import Failure
-    from dsf.api.invalid_input import InvalidInput
+    from dsf.api.untrusted_text import InvalidInput
     from dsf.scorer_kit.backtest.history import UnusableHistory
     from dsf.scorer_kit.backtest.replay import Replay
     from dsf.scorer_kit.backtest.report import report

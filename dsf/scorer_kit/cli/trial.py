@@ -117,7 +117,7 @@ async def _round(
     token: str,
     objects_path: Path | None,
 ) -> "Round":
-    from dsf.api.invalid_input import InvalidInput
+    from dsf.api.untrusted_text import InvalidInput
     from dsf.scorer_kit.scorer_target import AuthorCredentials
     from dsf.scorer_kit.series_file import UnusableFile
     from dsf.scorer_kit.trial_context import with_context_of

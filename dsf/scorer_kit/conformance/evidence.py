@@ -9,9 +9,8 @@ from dsf.agent.failure import Failure
 from dsf.agent.wire.http_answer import HttpAnswer
 from dsf.agent.wire.scoring_answer import ScoringResult
 from dsf.agent.wire.scoring_request import EncodedSeries, ScoringRequestBody
-from dsf.api.plural import counted
 from dsf.api.scoring.scorer_summary import ScorerSummary
-from dsf.api.untrusted_text import UntrustedName, escaped
+from dsf.api.untrusted_text import UntrustedName, counted, escaped
 from dsf.hub.snapshot.registered_scorer import ProbeFailure
 from dsf.scorer_kit.invented_series import SeriesForm
 from dsf.scorer_kit.scorer_target import ScorerTarget

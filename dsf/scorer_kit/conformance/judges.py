@@ -7,9 +7,7 @@ from dsf.agent.failure import Failure
 from dsf.agent.score.result_rules import RoundScores, conversion_settings, convert
 from dsf.agent.wire.http_answer import UNAUTHORIZED
 from dsf.agent.wire.scoring_answer import ScoringResult
-from dsf.api.invalid_input import InvalidInput
-from dsf.api.plural import counted
-from dsf.api.untrusted_text import UntrustedName
+from dsf.api.untrusted_text import InvalidInput, UntrustedName, counted
 from dsf.hub.snapshot.registered_scorer import ProbeFailure
 from dsf.scorer_kit.conformance.evidence import JSON, CallOutcome, Evidence, Finding, error, warning
 from dsf.scorer_kit.registration import suggested_format

@@ -12,12 +12,10 @@ from dataclasses import dataclass, replace
 from dsf.agent.round import Round
 from dsf.agent.wire.prometheus_query import split_queries
 from dsf.api.crd.dynamic_scorer import DEFAULT_FORMAT
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import score_object_name
-from dsf.api.plural import counted
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.api.scoring.scoring_api import ScorerConfig
-from dsf.api.untrusted_text import UntrustedName, UntrustedText, listed
+from dsf.api.untrusted_text import InvalidInput, UntrustedName, UntrustedText, counted, listed
 from dsf.kube.clock import utc_now
 from dsf.kube.port import Object
 from dsf.scorer_kit.prometheus_replay import ANY_QUERY, Recording, Repeated, replaying

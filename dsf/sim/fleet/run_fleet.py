@@ -19,8 +19,7 @@ from dsf.api.times import rfc3339
 from dsf.kube import kinds
 from dsf.kube.changes import Change, Create, Delete
 from dsf.kube.clock import utc_now
-from dsf.kube.port import Object
-from dsf.kube.reads import find_object
+from dsf.kube.port import Object, find_object
 from dsf.runtime.logs import set_up
 from dsf.scorer_kit.prometheus_replay import Repeated, replaying, serving_samples
 from dsf.sim.controllers.registration import report_availability

@@ -125,7 +125,6 @@ DAY: Mapping[str, GpuClusters] = {
 
 APPS = tuple(NORTH.serving)
 
-
 DEVICE_LABELS = "Hostname, gpu, GPU_I_ID, GPU_I_PROFILE, exported_namespace, exported_pod"
 QUERIES = {
     "tokens": "sum by (namespace, pod) (irate(vllm:generation_tokens_total[2m]))",

@@ -20,8 +20,7 @@ from dsf.cli.output import TextTable
 from dsf.kube import kinds
 from dsf.kube.changes import Create
 from dsf.kube.clock import utc_now
-from dsf.kube.port import Kube, Object
-from dsf.kube.reads import find_object
+from dsf.kube.port import Kube, Object, find_object
 from dsf.scorer_kit.prometheus_replay import PausedReplay
 from dsf.sim.demo.clusters import WORKLOAD_NAMESPACE, apply_or_fail
 from dsf.sim.demo.output import DemoOutput
@@ -53,7 +52,6 @@ from dsf.sim.stories.story import (
 )
 
 STORIES: Mapping[str, Story] = {"inference": INFERENCE, "airan": AIRAN}
-
 
 CONCLUSION = "What it came to"
 """Title of the last step of a story."""

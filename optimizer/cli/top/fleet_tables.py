@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from dsf.api.plural import counted
 from dsf.api.times import read_time, shown_duration
-from dsf.api.untrusted_text import escaped_lines
+from dsf.api.untrusted_text import counted, escaped_lines
 from optimizer.cli.top.fleet_reader import FleetAnswer
 
 Item = Mapping[str, Any]

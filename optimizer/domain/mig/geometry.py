@@ -14,7 +14,7 @@ at one of its profile's starts. Sources:
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dsf.api.invalid_input import InvalidInput
+from dsf.api.untrusted_text import InvalidInput
 
 MEDIA = "+me"
 

@@ -92,6 +92,12 @@ def _entry(devices: str | Iterable[int], instances: ProfileCounts | None) -> dic
 
 
 CONFIGURATION_POLICY = "ConfigurationPolicy"
+UNTIL_IT_HOLDS = {"noncompliant": "10s"}
+"""How often a ConfigurationPolicy whose namespace may be missing is evaluated again.
+
+The default, `watch`, waits forever when the namespace appears between the attempt to create an
+object in it and the watch of it: config-policy-controller v0.19.0, `enforceByCreating`.
+"""
 
 
 def policy_specs(
@@ -136,7 +142,7 @@ def _spec(candidate: CandidatePolicy, text: str, labels: MigLabels) -> Object:
     return {
         "disabled": False,
         "policy-templates": [
-            _template(settings, "enforce", [_musthave(file)]),
+            _template(settings, "enforce", [_musthave(file)], UNTIL_IT_HOLDS),
             {
                 **_template(wanted, "enforce", _nodes(asked, labels)),
                 "extraDependencies": [
@@ -169,7 +175,9 @@ def _musthave(definition: Object) -> Object:
     return {"complianceType": "musthave", "objectDefinition": definition}
 
 
-def _template(name: str, action: str, templates: Sequence[Object]) -> Object:
+def _template(
+    name: str, action: str, templates: Sequence[Object], interval: Object | None = None
+) -> Object:
     return {
         "objectDefinition": {
             "apiVersion": POLICY.api_version,
@@ -178,6 +186,7 @@ def _template(name: str, action: str, templates: Sequence[Object]) -> Object:
             "spec": {
                 "remediationAction": action,
                 "severity": "low",
+                **({"evaluationInterval": interval} if interval else {}),
                 "object-templates": list(templates),
             },
         }

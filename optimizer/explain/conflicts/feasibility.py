@@ -27,7 +27,12 @@ from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Assignment, Decision, Solution, TimeLeft, unlimited
 from optimizer.explain.case import BudgetExceeded, ProblemSolver
 from optimizer.explain.conflicts.fleet_changes import LimitChange
-from optimizer.explain.conflicts.limits import RelaxableLimit, RequiredReplicas, RunningWorkload
+from optimizer.explain.conflicts.limits import (
+    RelaxableLimit,
+    RequiredReplicas,
+    RunningWorkload,
+    WorkloadConstraint,
+)
 from optimizer.explain.conflicts.relaxable_limits import relaxed
 from optimizer.explain.conflicts.supply_limits import NodeBoundary, SuppliedCapacity
 from optimizer.explain.tuning import COUNTED_COMBINATIONS, COUNTED_SIZES
@@ -280,9 +285,10 @@ class FeasibilityOracle:
         name, numbers = self.required.workload, self.known.numbers
         (app,) = (i.app for i in self.fleet.workloads if i.name == name)
         running = relaxation_keys(self.fleet, self.required.counts, {app})
+        constrained = {i.workload for i in self.limits if isinstance(i, WorkloadConstraint)}
         keys: dict[int, Hashable] = {
             id(item): running[item.workload]
-            if isinstance(item, RunningWorkload)
+            if isinstance(item, RunningWorkload) and item.workload not in constrained
             else item.identity(name)
             for item in self.limits
         }

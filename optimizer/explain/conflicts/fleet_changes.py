@@ -6,7 +6,8 @@ from functools import reduce
 from typing import Any
 
 from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, Supply, Workload
-from optimizer.model.problem import NO_DEVICE
+from optimizer.model.nodes.node_fit import FreedOnNode
+from optimizer.model.parameters import NO_DEVICE
 
 FleetChange = Callable[[Fleet], Fleet]
 
@@ -59,6 +60,19 @@ def with_candidates(fleet: Fleet, cluster: str, added: Iterable[CandidatePolicy]
     )
 
 
+def with_freed_node(cluster: Cluster, freed: FreedOnNode) -> Cluster:
+    """Return a cluster in which others hold less on one node."""
+    groups = list(cluster.nodes or ())
+    own = groups[freed.group]
+    taken = {**own.taken, **{name: own.taken[name] - much for name, much in freed.amounts}}
+    rest = [replace(own, count=own.count - 1, names=own.names[1:])] if own.count > 1 else []
+    groups[freed.group : freed.group + 1] = [
+        replace(own, count=1, names=own.names[:1], taken=taken),
+        *rest,
+    ]
+    return replace(cluster, nodes=tuple(groups))
+
+
 def with_limit(fleet: Fleet, name: str, most: float) -> Fleet:
     """Return a fleet in which a fleet-wide limit has another value."""
     limits = (replace(item, most=most) if item.name == name else item for item in fleet.limits)
@@ -74,18 +88,21 @@ def missing_scores(fleet: Fleet, target: Workload) -> Iterator[ScoreKey]:
             yield from ((name, key) for name, held in fleet.scores.items() if key not in held)
 
 
-def with_scores(fleet: Fleet, missing: Iterable[ScoreKey]) -> Fleet:
-    """Return a fleet in which some scores are 0."""
+def with_scores(fleet: Fleet, missing: Iterable[ScoreKey], value: float = 0.0) -> Fleet:
+    """Return a fleet in which some scores have a value."""
     added: dict[str, dict[tuple[str, str, str], float]] = {name: {} for name in fleet.scores}
     for name, key in missing:
-        added[name][key] = 0.0
+        added[name][key] = value
     scores = {name: held.with_values(added[name]) for name, held in fleet.scores.items()}
     return replace(fleet, scores=scores)
 
 
 def supplied(cluster: Cluster) -> Iterator[Supply]:
-    """Yield what a cluster has without a policy, and with each of its candidate policies."""
-    base: dict[tuple[str, str], float] = {}
+    """Yield what a cluster has without a policy, and with each of its candidate policies.
+
+    A device that others use up is one too, with an amount of 0.
+    """
+    base: dict[tuple[str, str], float] = {item[:2]: 0.0 for item in cluster.used_by_others}
     for supply in cluster.base:
         base[supply[:2]] = base.get(supply[:2], 0.0) + supply.amount
     yield from (Supply(*resource, amount) for resource, amount in base.items())

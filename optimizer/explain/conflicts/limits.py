@@ -7,7 +7,7 @@ clusters supply, and `relaxable_limits` finds all of a fleet.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -15,12 +15,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dsf.api.scoring.quantity import format_quantity
-from dsf.api.untrusted_text import listed
+from dsf.api.untrusted_text import counted, listed
 from optimizer.domain.arrays import Floats
 from optimizer.domain.fleet import Fleet, Workload
 from optimizer.domain.solution import Assignment, Decision
 from optimizer.explain.conflicts.fleet_changes import (
     LimitChange,
+    ScoreKey,
     missing_scores,
     with_cluster,
     with_limit,
@@ -69,13 +70,20 @@ class Sizing:
     @property
     def target(self) -> Workload:
         """The workload to place."""
-        return next(item for item in self.fleet.workloads if item.name == self.required.workload)
+        return self.workload(self.required.workload)
 
     @property
     def assignments(self) -> list[Assignment]:
         """The assignments of the workload to place."""
-        placed = self.decision.assignments
-        return [item for item in placed if item.workload == self.required.workload]
+        return self.assignments_of(self.required.workload)
+
+    def workload(self, name: str) -> Workload:
+        """Return a workload by its name."""
+        return next(item for item in self.fleet.workloads if item.name == name)
+
+    def assignments_of(self, name: str) -> list[Assignment]:
+        """Return the assignments of a workload."""
+        return [item for item in self.decision.assignments if item.workload == name]
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,14 +155,16 @@ class WorkloadConstraint(RelaxableLimit):
         """Return a change of the clusters or of the minimum; other constraints are given up."""
         if self.field == "minimum_score":
             return self._lower_minimum(sizing)
-        if self.field == "clusters" or self.field in _BARRED:
-            return self._more_clusters(sizing)
+        if self.field in ("clusters", "devices") or self.field in _BARRED:
+            return self._more_places(sizing)
         return super().change(sizing)
 
-    def _more_clusters(self, sizing: Sizing) -> LimitChange | None:
-        """Return which clusters to add to those named, or to exclude no longer."""
-        named, used = getattr(sizing.target, self.field), [i.cluster for i in sizing.assignments]
-        if self.field == "clusters":
+    def _more_places(self, sizing: Sizing) -> LimitChange | None:
+        """Return which clusters or devices to add to those named, or to exclude no longer."""
+        named, device = getattr(sizing.workload(self.workload), self.field), self.field == "devices"
+        placed = sizing.assignments_of(self.workload)
+        used = [item.device if device else item.cluster for item in placed]
+        if self.field in ("clusters", "devices"):
             added, how = [item for item in used if item not in named], " too"
             left = (*named, *added)
         else:
@@ -162,15 +172,17 @@ class WorkloadConstraint(RelaxableLimit):
             left = tuple(item for item in named if item not in used)
         if not added:
             return None
-        message = f"let workload {self.workload} run on {listed(added)}{how}"
+        where = f"{'device ' if device else ''}{listed(dict.fromkeys(added))}"
+        message = f"let workload {self.workload} run on {where}{how}"
         changed: dict[str, Any] = {self.field: left}
         apply = partial(with_workload, name=self.workload, **changed)
         return LimitChange(message, apply, GIVEN_UP)
 
     def _lower_minimum(self, sizing: Sizing) -> LimitChange | None:
         """Return the highest minimum that the decision meets."""
-        before, name = sizing.target.minimum_score or 0.0, self.workload
-        least = min(map(sizing.problem.score, sizing.assignments), default=before)
+        name = self.workload
+        before = sizing.workload(name).minimum_score or 0.0
+        least = min(map(sizing.problem.score, sizing.assignments_of(name)), default=before)
         if least >= before:
             return None
         message = f"lower the minimum of workload {name} from {before:g} to {least:g}"
@@ -213,7 +225,8 @@ class RunningWorkload(RelaxableLimit):
         if left:
             message = f"run workload {name} on {left} clusters instead of {before}"
             return LimitChange(message, partial(with_workload, name=name, replicas=left), _STOPPED)
-        return LimitChange(f"stop workload {name}", partial(without_workload, name=name), _STOPPED)
+        message = f"{'stop' if sizing.workload(name).current else 'leave out'} workload {name}"
+        return LimitChange(message, partial(without_workload, name=name), _STOPPED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,7 +252,8 @@ class FleetWideLimit(RelaxableLimit):
 
     def change(self, sizing: Sizing) -> LimitChange | None:
         """Return the value that the decision needs; None where it needs no higher one."""
-        before = next(item.most for item in sizing.fleet.limits if item.name == self.name)
+        limit = next(item for item in sizing.fleet.limits if item.name == self.name)
+        before = limit.most
         policies, pairs = sizing.problem.numbered(sizing.decision)
         needed = (
             sum(float(uses[at]) for at in pairs) + float(by_policy[policies].sum())
@@ -249,8 +263,11 @@ class FleetWideLimit(RelaxableLimit):
         if most <= before:
             return None
         message = f"raise {self.name} from {format_quantity(before)} to {format_quantity(most)}"
+        if limit.cluster:
+            many = counted(int(most), "workload")
+            message = f"let cluster {limit.cluster} run {many} instead of {before:g}"
         apply = partial(with_limit, name=self.name, most=most)
-        return LimitChange(message, apply, (most - before) / max(before, _SMALLEST))
+        return LimitChange(message, apply, (most - before) / (before or most))
 
     def _rows(self, problem: Problem) -> list[tuple[Floats, Floats]]:
         """Return what assignments and policies use in each of the limit's rows."""
@@ -278,12 +295,24 @@ class MissingScores(RelaxableLimit):
         target = sizing.target
         used = {(item.cluster, target.app, item.device) for item in sizing.assignments}
         lacking = [item for item in missing_scores(sizing.fleet, target) if item[1] in used]
-        where = ", ".join(
-            f"{name} for {app} on {device or 'the kind'} of cluster {cluster}"
-            for name, (cluster, app, device) in lacking
-        )
-        apply = partial(with_scores, missing=tuple(lacking))
-        return LimitChange(f"deliver a score: {where}", apply, GIVEN_UP)
+        # Scores of devices that it may not use are not read, so they may exist.
+        unread = target.devices and not {item.device for item in sizing.assignments} & {
+            *target.devices
+        }
+        return delivered_scores(lacking, unread=bool(unread))
+
+
+def delivered_scores(
+    lacking: Sequence[ScoreKey], *, unread: bool, value: float = 0.0
+) -> LimitChange:
+    """Return that scores of a value are delivered; `unread`: which may exist."""
+    where = ", ".join(
+        f"{name} for {app} on {device or 'the kind'} of cluster {cluster}"
+        for name, (cluster, app, device) in lacking
+    )
+    unless = " unless there is one" if unread else ""
+    apply = partial(with_scores, missing=tuple(lacking), value=value)
+    return LimitChange(f"deliver a score{unless}: {where}", apply, GIVEN_UP)
 
 
 def _replicas(problem: Problem) -> int:

@@ -7,10 +7,12 @@ only makes room includes what makes the workload worth placing: a higher score o
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import islice
 
 import numpy as np
 
-from optimizer.domain.fleet import Fleet
+from dsf.api.untrusted_text import UntrustedName
+from optimizer.domain.fleet import Fleet, Objective
 from optimizer.domain.solution import Solution
 from optimizer.explain.case import BudgetExceeded, ProblemSolver
 from optimizer.explain.conflicts.feasibility import (
@@ -23,7 +25,7 @@ from optimizer.explain.conflicts.feasibility import (
 )
 from optimizer.explain.conflicts.fleet_changes import LimitChange, applied, with_workload
 from optimizer.explain.conflicts.limits import GIVEN_UP, RelaxableLimit, RequiredReplicas, Sizing
-from optimizer.explain.conflicts.supply_limits import as_gpus
+from optimizer.explain.conflicts.supply_limits import as_gpus, policies_leaving_gpus
 from optimizer.explain.forced_problems import ForcedSolution, solve_with_workload
 from optimizer.explain.tuning import TRIED_REPAIRS
 from optimizer.model.formulate import formulate
@@ -106,10 +108,18 @@ class TriedRepair:
         name = required.workload
         return replica_counts(self.solution.decision).get(name, 0) >= required.counts[name]
 
+    def losing(self, required: RequiredReplicas) -> tuple[str, ...]:
+        """Return the other workloads that have fewer replicas than before."""
+        now = replica_counts(self.solution.decision)
+        return tuple(
+            other
+            for other, count in required.counts.items()
+            if other != required.workload and now.get(other, 0) < count
+        )
+
     def value(self, required: RequiredReplicas) -> Repair:
         """Return the repair as the wire shows it."""
         name, decision = required.workload, self.solution.decision
-        now = replica_counts(decision)
         return Repair(
             changes=tuple(
                 RepairChange(message=item.message, size=round(item.size, 6))
@@ -119,11 +129,7 @@ class TriedRepair:
             places=tuple(
                 assignment_value(item) for item in decision.assignments if item.workload == name
             ),
-            losing=tuple(
-                other
-                for other, count in required.counts.items()
-                if other != name and now.get(other, 0) < count
-            ),
+            losing=self.losing(required),
         )
 
 
@@ -139,10 +145,16 @@ class RepairTrials:
     ) -> TriedRepair | None:
         """Return the cheapest repair that places a workload; None where there is none.
 
-        It is in whole GPUs where they are described and place the workload too. The best solution
-        after a repair may use what was added for another workload. Then the repair includes a raise
+        It is a policy where that leaves enough GPUs of nodes whole, else in whole GPUs where they
+        are described and place the workload too. The best solution after a repair may use what was
+        added for another workload. Then the repair includes a raise
         of the workload's score or priority.
         """
+        leaving = policies_leaving_gpus(self._fleet, required.workload)
+        for changes in islice(leaving, TRIED_REPAIRS) if ordered else ():
+            kept = self._tried(changes)
+            if kept.places(required) and not kept.losing(required):
+                return kept
         fewest = [changes for changes in ordered if len(changes) == len(ordered[0])]
         for changes in fewest[:TRIED_REPAIRS]:
             tried = self._tried(changes)
@@ -198,14 +210,15 @@ def _raises(
     higher = [loss for priority, loss in forced.lost.by_priority.items() if priority > own]
     if max(higher, default=0.0) <= 0:
         loss = max(0.0, forced.lost.by_priority.get(own, forced.lost.total))
-        yield LimitChange(_score_raise(name, loss), _same, loss), _worth_more(problem, name, loss)
+        said = _better_score(before.fleet, name, loss)
+        yield LimitChange(said, _same, loss), _worth_more(problem, name, loss)
     top = max(item.priority for item in problem.workloads) + 1
     raised = formulate(with_workload(before.fleet, name, priority=top))
     message = f"raise the priority of workload {name} to {top}"
     yield LimitChange(message, _same, GIVEN_UP), raised
     taken = problem.indexes_of(forced.decision.assignments)
     lack = max(0.0, -min(float(problem.values[at]) for at in taken if at[0] == number))
-    both = f"{message}, and {_score_raise(name, lack)}"
+    both = f"{message}, and {_better_score(before.fleet, name, lack)}"
     yield LimitChange(both, _same, GIVEN_UP + lack), _worth_more(raised, name, lack)
 
 
@@ -213,8 +226,14 @@ def _same(fleet: Fleet) -> Fleet:
     return fleet
 
 
-def _score_raise(name: str, more: float) -> str:
-    return f"raise {name}'s score by more than {more:g} on every cluster"
+def _better_score(fleet: Fleet, name: str, more: float) -> str:
+    """Return how the first score that counts has to change so that each place is worth more."""
+    score = next((item for item in fleet.objectives if item.weight), Objective("", 1.0))
+    low, high = score.minimum, score.maximum
+    width = 100.0 if low is None or high is None else high - low
+    which = f" {UntrustedName(score.score)}" if len(fleet.objectives) > 1 else ""
+    points, verb = more * width / 100 / score.weight, "lower" if score.invert else "raise"
+    return f"{verb} {name}'s score{which} by more than {points:g} on every cluster"
 
 
 def _worth_more(problem: Problem, name: str, more: float) -> Problem:

@@ -13,17 +13,22 @@ from math import ceil
 from typing import ClassVar
 
 from dsf.api.scoring.quantity import format_quantity
+from dsf.api.untrusted_text import UntrustedName, counted
 from optimizer.candidates.further_layouts import FurtherLayout, gpu_names
 from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, ProfileCounts, Supply, Workload
 from optimizer.domain.mig.gpu_pools import device_counts
-from optimizer.domain.nodes import GPU_KIND
+from optimizer.domain.nodes import GPU_KIND, WHOLE_GPU, kind_and_device
 from optimizer.explain.conflicts.fleet_changes import (
     LimitChange,
     with_candidates,
     with_cluster,
+    with_freed_node,
     with_supplies,
 )
-from optimizer.explain.conflicts.limits import GIVEN_UP, RelaxableLimit, Sizing
+from optimizer.explain.conflicts.limits import GIVEN_UP, RelaxableLimit, Sizing, delivered_scores
+from optimizer.model.nodes.node_fit import FreedOnNode
+from optimizer.model.nodes.pod_demands import pod_demands
+from optimizer.model.nodes.undivided_gpus import undivided_gpus
 from optimizer.model.parameters import common_divisor
 
 MAX_STEPS = 2**12
@@ -178,13 +183,26 @@ class OnePolicyPerPool(RelaxableLimit):
 
 @dataclass(frozen=True, eq=False)
 class NodeBoundary(RelaxableLimit):
-    """The Pods of a cluster's workloads find nodes, not only room in sum."""
+    """The Pods of a cluster's workloads find nodes, not only room in sum.
+
+    `freed`: what makes room for the workload on the node that lacks least, if others hold that.
+    """
 
     cluster: str
+    freed: FreedOnNode | None = None
 
     def relax(self, fleet: Fleet) -> Fleet:
         """Return the fleet in which no node of the cluster limits its Pods."""
-        return with_cluster(fleet, self.cluster, lambda item: replace(item, nodes=None))
+        return with_cluster(self._freed(fleet), self.cluster, lambda i: replace(i, nodes=None))
+
+    def _freed(self, fleet: Fleet) -> Fleet:
+        """Return the fleet in which others hold less on that node, and the cluster has it."""
+        freed = self.freed
+        if freed is None:
+            return fleet
+        added = (Supply(*kind_and_device(name), much) for name, much in freed.amounts)
+        change = partial(with_freed_node, freed=freed)
+        return with_cluster(with_supplies(fleet, self.cluster, added), self.cluster, change)
 
     def change(self, sizing: Sizing) -> LimitChange | None:
         """Return that a node is added, where the workload is placed on the cluster."""
@@ -193,7 +211,11 @@ class NodeBoundary(RelaxableLimit):
         return self.grown(sizing.fleet, 0.0, sizing.required.workload)
 
     def grown(self, _fleet: Fleet, _amount: float, workload: str, /) -> LimitChange:
-        """Return that the cluster has a node for each Pod of a workload."""
+        """Return what to free on a node, or that the cluster needs a node for each Pod."""
+        if self.freed is not None:
+            node = f"node {UntrustedName(self.freed.node)}" if self.freed.node else "one node"
+            message = f"free {self.freed.words} on {node} of cluster {self.cluster}"
+            return LimitChange(message, self._freed, self.freed.share)
         message = (
             f"give cluster {self.cluster} a node for each Pod of workload {workload}: add nodes, or"
             " end what holds them"
@@ -230,6 +252,46 @@ def as_gpus(fleet: Fleet, changes: Sequence[LimitChange]) -> tuple[LimitChange, 
     return tuple(
         _as_gpu(fleet, item) if isinstance(item, AddedSupply) else item for item in changes
     )
+
+
+def policies_leaving_gpus(fleet: Fleet, name: str) -> Iterator[tuple[LimitChange, ...]]:
+    """Yield by cluster a policy that leaves whole what is free there of GPUs that a workload needs.
+
+    The second change: scores that are not known, because no policy supplies those GPUs.
+    """
+    own, pods = next(i for i in fleet.workloads if i.name == name), pod_demands(fleet)[name]
+    usable = own.kind == GPU_KIND and {WHOLE_GPU}.issuperset(own.devices)
+    for cluster in fleet.clusters if usable else ():
+        dividing = [i for i in cluster.candidates if GPU_KIND in {each.kind for each in i.supplies}]
+        one_pool = len({item.pool for item in dividing}) == 1
+        if one_pool and own.amount <= undivided_gpus(cluster, pods):
+            key = cluster.name, own.app, WHOLE_GPU
+            lacking = [(score, key) for score, held in fleet.scores.items() if key not in held]
+            unread = all((key[0], key[2]) not in fleet.scores[score].places for score, _ in lacking)
+            scores = [delivered_scores(lacking, unread=unread, value=1.0)] if lacking else []
+            yield _leaving_gpus(cluster, dividing, own.amount), *scores
+
+
+def _leaving_gpus(
+    cluster: Cluster, dividing: Sequence[CandidatePolicy], amount: float
+) -> LimitChange:
+    in_force = (item.supplies for item in dividing if item.current)
+    made = [
+        replace(
+            dividing[0],
+            policy=f"added/{number}",
+            supplies=(*rest, Supply(GPU_KIND, WHOLE_GPU, amount)),
+            current=False,
+            layouts=(),
+            declared_layouts=(),
+        )
+        for number, rest in enumerate([(), *in_force])
+    ]
+    message = (
+        f"add a candidate policy to cluster {cluster.name} that leaves"
+        f" {counted(int(amount), 'free GPU')} of its nodes whole (whatIf.policies tries it)"
+    )
+    return LimitChange(message, partial(with_candidates, cluster=cluster.name, added=made), _FREED)
 
 
 def _asked(workload: Workload, kind: str) -> Iterator[float]:

@@ -1,168 +1,48 @@
 """Why a workload has no place, or fewer than it asks for, and the repair that gives it one more.
 
-A conflict is an irreducible infeasible subsystem (IIS): its limits exclude something together, and
-none is redundant. QuickXplain (U. Junker, AAAI 2004) halves the limits and needs about k log(n/k)
-tests for k members among n limits. Each member is proven to be needed if every test has an answer.
-
-Minimal correction sets are the smallest sets of limits that make room when they are relaxed. Each
-meets every infeasible subsystem, so they are grown from such subsystems, fewest members first
-(hitting-set tree; Reiter, Artificial Intelligence 32, 1987).
+A conflict is an irreducible infeasible subsystem of limits: they exclude something together, and
+none is redundant.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
-from math import inf
-from typing import Generic, TypeVar
+from collections.abc import Callable, Hashable, Mapping
+from functools import cached_property
 
+from dsf.api.untrusted_text import counted, listed
 from optimizer.candidates.further_layouts import NO_FURTHER_LAYOUTS, FurtherLayouts
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Solution, TimeLeft, unlimited
 from optimizer.explain.case import BudgetExceeded, ProblemSolver
+from optimizer.explain.conflicts.correction_sets import (
+    InfeasibleSubsystem,
+    LimitSet,
+    infeasible_subsystem,
+    known_changes,
+    minimal_correction_sets,
+    sized_repairs,
+)
 from optimizer.explain.conflicts.feasibility import FeasibilityOracle, KnownAnswers, replica_counts
 from optimizer.explain.conflicts.fleet_changes import missing_scores
-from optimizer.explain.conflicts.limits import RelaxableLimit, RequiredReplicas
-from optimizer.explain.conflicts.relaxable_limits import relaxable_limits
-from optimizer.explain.conflicts.repairs import (
-    LimitChanges,
-    RepairTrials,
-    TriedRepair,
-    least_changes,
-    rank,
+from optimizer.explain.conflicts.limits import (
+    RelaxableLimit,
+    RequiredReplicas,
+    RunningWorkload,
+    WorkloadConstraint,
 )
-from optimizer.explain.conflicts.supply_limits import NodeBoundary, SuppliedCapacity
+from optimizer.explain.conflicts.relaxable_limits import own_constraints, partners, relaxable_limits
+from optimizer.explain.conflicts.repairs import RepairTrials, TriedRepair
 from optimizer.explain.forced_problems import solve_with_workload
-from optimizer.explain.tuning import SIZED_CORRECTION_SETS, TESTED_CORRECTION_SETS
 from optimizer.model.problem import Problem
 from optimizer.model.symmetry import relaxation_keys
 from optimizer.wire.explanation import ConflictingLimit, UnplacedReason
 
-T = TypeVar("T")
+_SHOWN_CLUSTERS = 3
+"""Clusters that a message names."""
 
-FeasibilityTest = Callable[[Sequence[T]], bool | None]
-"""Tells whether all required replicas can run while these limits hold; None: not known."""
+_MOST_CONSTRAINTS = 50
+"""Constraints of other workloads that are tried: each takes solves."""
 
-
-@dataclass(frozen=True, slots=True)
-class InfeasibleSubsystem(Generic[T]):
-    """Limits that no decision keeps together; irreducible: without any one of them some does."""
-
-    members: tuple[T, ...]
-    irreducible: bool
-
-
-def infeasible_subsystem(
-    limits: Sequence[T], possible: FeasibilityTest[T]
-) -> InfeasibleSubsystem[T]:
-    """Return an infeasible subsystem of limits that are infeasible together, in their order.
-
-    A test without an answer leaves its limit in, and the result is not called irreducible.
-    """
-    answers = {possible(())}
-
-    def infeasible(held: Sequence[T]) -> bool:
-        answer = possible(held)
-        answers.add(answer)
-        return answer is False
-
-    found = _quickxplain((), list(limits), infeasible, grown=False)
-    members = tuple(item for item in limits if item in found)
-    return InfeasibleSubsystem(members, irreducible=None not in answers)
-
-
-def _quickxplain(
-    held: Sequence[T], limits: list[T], infeasible: Callable[[Sequence[T]], bool], *, grown: bool
-) -> list[T]:
-    if grown and infeasible(held):
-        return []
-    if len(limits) <= 1:
-        return limits
-    half = len(limits) // 2
-    first, second = limits[:half], limits[half:]
-    later = _quickxplain([*held, *first], second, infeasible, grown=True)
-    sooner = _quickxplain([*held, *later], first, infeasible, grown=bool(later))
-    return [*sooner, *later]
-
-
-MAX_LIMITS = 5
-"""Limits in a correction set: nobody changes more than a handful for one workload."""
-
-LimitSet = tuple[RelaxableLimit, ...]
-
-
-def minimal_correction_sets(oracle: FeasibilityOracle, first: LimitSet) -> list[LimitSet]:
-    """Return the smallest correction sets that are found, given one infeasible subsystem.
-
-    Sets of several limits are looked for only where no supply of that many limits is known to do.
-    """
-    subsystems, level = list[LimitSet]([first]), list[LimitSet]([()])
-    for size in range(1, MAX_LIMITS + 1):
-        if size > 1 and (known := oracle.supply_sets(size)):
-            return [min(known, key=partial(_lacking, oracle))]
-        found, left = list[LimitSet](), list[LimitSet]()
-        grown = sorted(_grown(oracle, level, subsystems), key=partial(_lacking, oracle))
-        for relaxing in grown[:TESTED_CORRECTION_SETS]:
-            answer = oracle.feasible(relaxing)
-            if answer is not None:
-                (found if answer else left).append(relaxing)
-        if found:
-            return found[:SIZED_CORRECTION_SETS]
-        level = left
-    return []
-
-
-def known_changes(oracle: FeasibilityOracle) -> LimitChanges:
-    """Return the fewest changes of supply that are known to make room, without a solve."""
-    sets = oracle.supply_sets(1) or oracle.supply_sets(2)
-    lacking = oracle.known.lacking
-    return tuple(
-        limit.grown(oracle.fleet, lacking[key], oracle.required.workload)
-        for limit in min(sets, key=partial(_lacking, oracle), default=())
-        for key in oracle.keys_of([limit])
-        if isinstance(limit, SuppliedCapacity | NodeBoundary) and key in lacking
-    )
-
-
-def _lacking(oracle: FeasibilityOracle, relaxing: LimitSet) -> float:
-    """Return how much supply is lacking; infinity where that is not known."""
-    return sum(oracle.known.lacking.get(key, inf) for key in oracle.keys_of(relaxing))
-
-
-def sized_repairs(oracle: FeasibilityOracle, sets: Iterable[LimitSet]) -> list[LimitChanges]:
-    """Return the least changes that make room for each correction set, the cheapest first."""
-    found = [_least_changes(oracle, relaxing) for relaxing in sets]
-    return sorted((changes for changes in found if changes), key=rank)
-
-
-def _least_changes(oracle: FeasibilityOracle, limits: LimitSet) -> LimitChanges | None:
-    """Return the least changes of limits; those that name no workload are found once."""
-    if not all(item.sized for item in limits):
-        return least_changes(oracle, limits)
-    key = frozenset(oracle.keys_of(limits))
-    if key not in oracle.known.changes:
-        oracle.known.changes[key] = least_changes(oracle, limits)
-    return oracle.known.changes[key]
-
-
-def _grown(
-    oracle: FeasibilityOracle, level: Sequence[LimitSet], subsystems: list[LimitSet]
-) -> list[LimitSet]:
-    """Return each set with one more changeable member, from a subsystem that the set misses."""
-    sets: dict[frozenset[int], LimitSet] = {}
-    for relaxing in level:
-        missed = next((item for item in subsystems if not set(item) & set(relaxing)), None)
-        if missed is None:
-            left = [item for item in oracle.limits if item not in relaxing]
-            missed = infeasible_subsystem(left, oracle.feasible_with).members
-            subsystems.append(missed)
-        for item in missed:
-            if item.changeable:
-                sets.setdefault(frozenset(map(id, (*relaxing, item))), (*relaxing, item))
-    return list(sets.values())
-
-
-_NO_ROOM = "these limits together leave no room while everything placed keeps running"
+_NO_ROOM = "these limits together leave no room{} while everything else keeps its place"
 _ROOM = "there is room for it"
 
 
@@ -205,10 +85,13 @@ class UnplacedReasons:
         counts = {**self._counts, workload: self._counts.get(workload, 0) + 1}
         required = RequiredReplicas(workload, counts)
         if counts[workload] > len(self._fleet.clusters):
-            message = "it already runs on every cluster that the request names"
+            message = (
+                "it already runs on every cluster that the request names: name another cluster, or"
+                f" ask for {counted(counts[workload] - 1, 'replica')}"
+            )
             return UnplacedReason(workload=workload, message=message)
-        limits = relaxable_limits(self._fleet, required, self._layouts)
         known = self._known[self._symmetry_keys[workload]]
+        limits = relaxable_limits(self._fleet, required, self._layouts, known.nodes)
         oracle = FeasibilityOracle(
             self._fleet, required, limits, self._solve, self._time_left, known
         )
@@ -233,10 +116,14 @@ class UnplacedReasons:
         if oracle.feasible_with(()) is False:
             message = "there is no room for it, whichever limits are changed"
             return UnplacedReason(workload=name, message=message)
-        found = infeasible_subsystem(oracle.limits, oracle.feasible_with)
+        oracle, found = self._conflict(oracle)
+        clusters, where = [item.name for item in self._fleet.clusters], ""
+        rules = {item.rule for item in found.members}
+        if rules & {"apart", "spread"} and "pinned" not in rules:
+            where = f" on {counted(len(clusters), 'cluster')} ({listed(clusters, _SHOWN_CLUSTERS)})"
         reason = UnplacedReason(
             workload=name,
-            message=_NO_ROOM,
+            message=_NO_ROOM.format(where),
             limits=tuple(
                 ConflictingLimit(rule=item.rule, message=item.message) for item in found.members
             ),
@@ -248,6 +135,28 @@ class UnplacedReasons:
             return self._trials.cheapest(oracle.required, repairs)
 
         return self._with_repair(reason, oracle.required, cheapest, oracle)
+
+    def _conflict(
+        self, oracle: FeasibilityOracle
+    ) -> tuple[FeasibilityOracle, InfeasibleSubsystem[RelaxableLimit]]:
+        """Return an irreducible conflict, with what other workloads in it state if it needs that.
+
+        The oracle has these constraints among its limits. Where no time is left, they are missing.
+        """
+        found = infeasible_subsystem(oracle.limits, oracle.feasible_with)
+        while stated := _unnamed_constraints(oracle, found.members):
+            limits, held = (*oracle.limits, *stated), found.members
+            wide = FeasibilityOracle(
+                self._fleet, oracle.required, limits, self._solve, self._time_left, oracle.known
+            )
+            every = sorted((*held, *stated), key=lambda item: isinstance(item, RunningWorkload))
+            try:
+                if wide.feasible_with(held) is not True:
+                    break
+                oracle, found = wide, infeasible_subsystem(every, wide.feasible_with)
+            except BudgetExceeded:
+                break
+        return oracle, found
 
     def _with_repair(
         self,
@@ -295,3 +204,25 @@ class UnplacedReasons:
             required,
             lambda: self._trials.raised(required, now, forced),
         )
+
+
+def _unnamed_constraints(
+    oracle: FeasibilityOracle, members: LimitSet
+) -> tuple[WorkloadConstraint, ...]:
+    """Return what others state that a conflict needs to run, unless the oracle has it as a limit.
+
+    Empty also where that is too much to be told.
+    """
+    known = {(i.workload, i.field) for i in oracle.limits if isinstance(i, WorkloadConstraint)}
+    needed = {item.workload for item in members if isinstance(item, RunningWorkload)}
+    for item in members:
+        if isinstance(item, WorkloadConstraint) and item.rule == "near":
+            needed |= partners(oracle.fleet, item.workload)
+    found = tuple(
+        limit
+        for item in oracle.fleet.workloads
+        if item.name in needed
+        for limit in own_constraints(oracle.fleet, item)
+        if (limit.workload, limit.field) not in known
+    )
+    return found if len(found) <= _MOST_CONSTRAINTS else ()

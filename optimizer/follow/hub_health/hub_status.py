@@ -2,16 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Annotated
 
 from pydantic import Field
 
-from dsf.api.plural import counted, joined
-from dsf.api.times import read_time, rfc3339, shown_duration
-from dsf.api.untrusted_text import UntrustedName, escaped
+from dsf.api.times import read_time, rfc3339, shown_expiry
+from dsf.api.untrusted_text import UntrustedName, counted, escaped, joined
 from dsf.cli.output import TextTable
-from optimizer.follow.hub_health.checks import HubCheck
 from optimizer.follow.hub_health.hub_installation import HubInstallation
+from optimizer.follow.hub_health.judgement import HubCheck
 from optimizer.follow.optimization.kept_optimization import kept_optimization
 from optimizer.follow.overview.capacity import (
     FleetCapacity,
@@ -20,7 +18,9 @@ from optimizer.follow.overview.capacity import (
     largest_first,
     shown_amount,
 )
-from optimizer.follow.overview.findings import DRAINED, MAX_NAMED, findings
+from optimizer.follow.overview.findings.cluster_findings import DRAINED
+from optimizer.follow.overview.findings.finding import MAX_NAMED
+from optimizer.follow.overview.findings.fleet_findings import findings
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.score_overview import score_overviews
 from optimizer.wire.base import Name, ResultPart, Sentence
@@ -37,7 +37,7 @@ class ScoreFreshness(ResultPart):
     scorer: Name
     clusters: int
     expired: int
-    valid_until: Annotated[datetime | None, Field(description="Of the first; null: never.")]
+    valid_until: datetime | None = Field(description="Of the first; null: never.")
 
 
 class NamespaceStatus(ResultPart):
@@ -66,7 +66,7 @@ class HubStatus(ResultPart):
     server: Sentence
     ready_clusters: int
     total_clusters: int
-    drained: Annotated[dict[Name, Sentence], Field(description="Until when, by cluster.")]
+    drained: dict[Name, Sentence] = Field(description="Until when, by cluster.")
     parts: tuple[HubCheck, ...]
     scores: tuple[ScoreFreshness, ...]
     capacity: FleetCapacity
@@ -172,7 +172,7 @@ def hub_status_text(status: HubStatus, now: datetime) -> str:
                     item.scorer or "-",
                     str(item.clusters),
                     str(item.expired),
-                    _expiry(item.valid_until, now),
+                    shown_expiry(item.valid_until, now),
                 )
                 for item in status.scores
             ],
@@ -200,7 +200,7 @@ def _capacity_table(status: HubStatus, now: datetime) -> TextTable:
     every = list[tuple[str, ResourceCapacity, str]]()
     every += [("all", item, "-") for item in status.capacity.resources]
     for cluster in status.capacity.clusters:
-        age = _expiry(cluster.observed, now) if cluster.observed else "unknown"
+        age = shown_expiry(cluster.observed, now) if cluster.observed else "unknown"
         seen = age if cluster.current else f"{age} (expired)"
         every += [(cluster.cluster, item, seen) for item in cluster.resources]
     left = len(every) - CAPACITIES_SHOWN
@@ -232,8 +232,8 @@ def _kept_cells(item: KeptOptimization, now: datetime) -> Iterator[str]:
     gain, left, look = item.status.gain, item.status.moves_left, read_time(item.status.next_look)
     yield "-" if gain is None else f"{gain:g}"
     yield "any" if left is None else str(left)
-    yield _expiry(look, now) if look else "at a change"
-    yield _expiry(read_time(item.status.last_change), now)
+    yield shown_expiry(look, now) if look else "at a change"
+    yield shown_expiry(read_time(item.status.last_change), now)
 
 
 def _to_do(status: HubStatus) -> Iterator[str]:
@@ -248,10 +248,3 @@ def _to_do(status: HubStatus) -> Iterator[str]:
     left = len(status.findings) - FINDINGS_SHOWN
     if left > 0:
         yield f"     and {left} more: dsf status -o json"
-
-
-def _expiry(until: datetime | None, now: datetime) -> str:
-    if until is None:
-        return "never"
-    left = (until - now).total_seconds()
-    return f"in {shown_duration(left)}" if left > 0 else f"{shown_duration(-left)} ago"

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.times import read_time, rfc3339
+from dsf.api.untrusted_text import InvalidInput
 from dsf.kube.port import Object
 from optimizer.domain.arrays import members_by_key
 from optimizer.follow.optimization.report import plan_request

@@ -1,11 +1,9 @@
 """One PlacementOptimization as its status tells it, and whether a plan of it may be approved."""
 
-from dsf.api.plural import counted, joined
-from dsf.api.untrusted_text import UntrustedName
+from dsf.api.untrusted_text import UntrustedName, counted, joined
 from dsf.kube.port import Object
-from optimizer.follow.optimization.report import (
+from optimizer.follow.optimization.kept_conditions import (
     APPLIED,
-    CALM,
     PLANNED,
     READY,
     SATISFIED,
@@ -13,6 +11,7 @@ from optimizer.follow.optimization.report import (
     approved_digest,
     unplaced_told,
 )
+from optimizer.follow.optimization.report import CALM
 from optimizer.wire.placement_optimization import (
     KeptOptimization,
     PlacementOptimizationSpec,
@@ -20,10 +19,11 @@ from optimizer.wire.placement_optimization import (
     PlannedChanges,
     read_spec,
 )
-from optimizer.wire.request_problem import CONFLICT, NOT_FOUND, RequestProblem
+from optimizer.wire.request_problem import ProblemKind, RequestProblem
 from optimizer.wire.rollout import ROLLOUT_IN_PROGRESS
 
 _AWAITING = "AwaitingApproval"
+_APPLIED_NEXT = "the optimizer applies it when it sees that, unless it is out of date by then"
 _HELD = frozenset({"Stabilizing", "BudgetSpent", "Frozen", "Held", "RolledBack"})
 """Reasons of a plan that is not applied yet, because its spec says so."""
 _LACKING = frozenset({"Unplaced", "Refused"})
@@ -52,6 +52,9 @@ def kept_optimization(obj: Object) -> KeptOptimization:
         wrong = f"{lacking.reason}: {lacking.message}"
     elif reason == ROLLOUT_IN_PROGRESS and status.plan and status.plan.unplaced:
         wrong = f"Unplaced: {unplaced_told(status.plan.unplaced, status.plan.workloads)}"
+    if approved and decisive is applied:
+        shown = UntrustedName(waiting[:SHOWN_DIGEST])
+        reason, message = "Approved", f"plan {shown} was approved: {_APPLIED_NEXT}"
     return KeptOptimization(
         namespace=metadata["namespace"],
         name=metadata["name"],
@@ -89,19 +92,16 @@ def _move_rule(spec: PlacementOptimizationSpec) -> str:
     }
     largest = joined(["its move cost", *(said for said in limits if limits[said])], 4)
     return (
-        f"a move for a better score has to gain more than the largest of: {largest}; scores are"
+        f"each move for a better score has to gain more than the largest of: {largest}; scores are"
         f" averaged over {rules.stabilization_window_seconds} s"
     )
 
 
 def no_optimization(namespace: str, name: str) -> RequestProblem:
     """Return the problem of a PlacementOptimization that is not there."""
-    return RequestProblem(
-        status=NOT_FOUND,
-        reason="NoPlacementOptimization",
-        title="There is no such PlacementOptimization",
-        detail=f"namespace {namespace} has no PlacementOptimization {name}: GET"
-        f" /placementoptimizations?namespace={namespace} lists those that it has",
+    return ProblemKind.NO_OPTIMIZATION.because(
+        f"namespace {namespace} has no PlacementOptimization {name}: GET"
+        f" /placementoptimizations?namespace={namespace} lists those that it has"
     )
 
 
@@ -111,14 +111,10 @@ def no_waiting_plan(kept: KeptOptimization) -> RequestProblem:
     if kept.waiting:
         shown = UntrustedName(kept.waiting[:SHOWN_DIGEST])
         detail = (
-            f"plan {shown} was made before the optimizer started: ask again after its next look"
+            f"plan {shown} was made before the optimizer started, or by another process, and"
+            " planning now gives another one: ask again after its next look"
         )
-    return RequestProblem(
-        status=NOT_FOUND,
-        reason="NoWaitingPlan",
-        title="No plan that waits can be shown",
-        detail=f"PlacementOptimization {kept.name}: {detail}",
-    )
+    return ProblemKind.NO_WAITING_PLAN.because(f"PlacementOptimization {kept.name}: {detail}")
 
 
 def refused_approval(kept: KeptOptimization, digest: str) -> RequestProblem | None:
@@ -126,12 +122,11 @@ def refused_approval(kept: KeptOptimization, digest: str) -> RequestProblem | No
     if digest == kept.waiting:
         return None
     if kept.waiting:
-        reason, title = "StaleApproval", "Another plan waits"
         shown, waiting = (UntrustedName(item[:SHOWN_DIGEST]) for item in (digest, kept.waiting))
-        why = f"plan {shown} does not wait, but plan {waiting} does: look at it, and approve that"
-    else:
-        reason, title = "NotAwaitingApproval", "No plan waits for an approval"
-        why = f"PlacementOptimization {kept.name} has mode {kept.mode}, so nothing waits for one"
-        if kept.mode == "Approve":
-            why = f"PlacementOptimization {kept.name} is {kept.reason}: {kept.message}"
-    return RequestProblem(status=CONFLICT, reason=reason, title=title, detail=why)
+        return ProblemKind.STALE_APPROVAL.because(
+            f"plan {shown} does not wait, but plan {waiting} does: look at it, and approve that"
+        )
+    why = f"PlacementOptimization {kept.name} has mode {kept.mode}, so nothing waits for one"
+    if kept.mode == "Approve":
+        why = f"PlacementOptimization {kept.name} is {kept.reason}: {kept.message}"
+    return ProblemKind.NOT_AWAITING_APPROVAL.because(why)

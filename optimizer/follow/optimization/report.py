@@ -1,26 +1,34 @@
 """What one look at a PlacementOptimization found and did, and the status that tells it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from dsf.api.conditions import Condition, conditions_of, merged
-from dsf.api.names import APPROVED_DIGEST_ANNOTATION, PLAN_REQUESTED_ANNOTATION
-from dsf.api.plural import counted
+from dsf.api.names import PLAN_REQUESTED_ANNOTATION
 from dsf.api.times import rfc3339
-from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.port import Object
 from dsf.placement import read_taints
 from optimizer.domain.fleet import Fleet
+from optimizer.follow.optimization.kept_conditions import (
+    APPLIED,
+    PLANNED,
+    READY,
+    SATISFIED,
+    UP_TO_DATE,
+    as_planned,
+    landed,
+    objects_digest,
+    rolling,
+    unknown,
+    unplaced_told,
+)
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.kept_request import NotKept
-from optimizer.follow.placement_status.landing_report import LANDED
 from optimizer.follow.record.plan_history import PlanHistory, in_force, rolling_out, what_became
-from optimizer.follow.record.recorded_plan import RecordedPlan
-from optimizer.keep.decision import BELOW_HYSTERESIS, Hold, Take
+from optimizer.keep.decision import Hold, Take
 from optimizer.keep.triggers import Watched
-from optimizer.plan.basis import digest_of_json
 from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
 from optimizer.wire.placement_optimization import (
@@ -30,25 +38,16 @@ from optimizer.wire.placement_optimization import (
     PlacementOptimizationStatus,
     PlannedChanges,
 )
-from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.rollout import ROLLOUT_IN_PROGRESS
-
-READY, PLANNED, APPLIED, SATISFIED = "Ready", "Planned", "Applied", "Satisfied"
-"""Types of conditions: it is kept; a plan was made; the hub is as planned; all run as wanted."""
 
 RETRY_SECONDS = 15.0
 """Pause after a plan that could not be made or written."""
 
-SHOWN_DIGEST = 12
-"""Characters of a digest in a sentence."""
 
 CALM = frozenset(
     {"Applied", "AwaitingApproval", "PlanOnly", ROLLOUT_IN_PROGRESS, "Stabilizing", "Suspended"}
 )
 """Reasons of events that nobody has to worry about."""
-
-UP_TO_DATE = "UpToDate"
-"""The reason of Applied where nothing is left to write."""
 
 
 class KeptReport(NamedTuple):
@@ -116,16 +115,6 @@ class KeptReport(NamedTuple):
         return self.due(now, now + timedelta(seconds=RETRY_SECONDS))
 
 
-def objects_digest(plan: Plan) -> str:
-    """Return the SHA-256 of the objects that a plan generates: what is approved."""
-    return digest_of_json(plan.manifests)
-
-
-def approved_digest(obj: Object) -> str:
-    """Return the digest that somebody approved; empty if nobody did."""
-    return str((obj["metadata"].get("annotations") or {}).get(APPROVED_DIGEST_ANNOTATION) or "")
-
-
 def plan_request(obj: Object) -> str:
     """Return the value by which somebody asked for a plan now; empty if nobody did."""
     return str((obj["metadata"].get("annotations") or {}).get(PLAN_REQUESTED_ANNOTATION) or "")
@@ -133,101 +122,8 @@ def plan_request(obj: Object) -> str:
 
 def not_kept(why: NotKept) -> KeptReport:
     """Return the look at what can't be kept."""
-    unknown = _unknown(why.reason, "it is not kept: see Ready", PLANNED, APPLIED, SATISFIED)
-    return KeptReport((Condition(READY, "False", *why), *unknown))
-
-
-def _unknown(reason: str, message: str, *types: str) -> Iterator[Condition]:
-    return (Condition(item, "Unknown", reason, message) for item in types)
-
-
-def kept(missing: str) -> Condition:
-    """Return that an optimization is kept; `missing`: what its spec names and the hub lacks."""
-    return Condition(READY, "True", "Kept", missing or "all that it names is there")
-
-
-def not_planned(problem: RequestProblem) -> tuple[Condition, ...]:
-    """Return that no plan could be made, and why; what a plan would tell is not known."""
-    return (
-        Condition(PLANNED, "False", problem.reason, f"{problem.title}: {problem.detail}"),
-        *_unknown(problem.reason, "no plan could be made: see Planned", APPLIED, SATISFIED),
-    )
-
-
-def _worth(plan: Plan) -> str:
-    """Return in words what a plan that was not applied changes."""
-    moved = sum(1 for item in plan.moves if item.before != item.after)
-    short = objects_digest(plan)[:SHOWN_DIGEST]
-    writes = counted(len(plan.changes), "write")
-    return f"plan {short} changes {counted(moved, 'workload')}, in {writes}"
-
-
-def planned(plan: Plan) -> Condition:
-    """Return that a plan was made, or that its solver failed."""
-    if plan.failures:
-        return Condition(PLANNED, "False", "SolverFailed", plan.failures[0])
-    count = len(plan.request.target_workloads)
-    return Condition(PLANNED, "True", plan.solution.status, f"{counted(count, 'workload')} planned")
-
-
-def as_planned(record: RecordedPlan | None, hold: Hold | None = None) -> Condition:
-    """Return that the hub is as the last plan says, unless more is on offer that only waits."""
-    if hold and hold.reason != BELOW_HYSTERESIS:
-        return held(hold)
-    named = f": PlacementPlan {UntrustedName(record.name)}" if record else ""
-    more = f"; {hold.message}" if hold else ""
-    return Condition(APPLIED, "True", UP_TO_DATE, f"the hub is as the last plan says{named}{more}")
-
-
-def only_planned(plan: Plan) -> Condition:
-    """Return that a plan is not applied, because nobody wants plans to be applied."""
-    return Condition(
-        APPLIED,
-        "False",
-        "PlanOnly",
-        f"{_worth(plan)}: set spec.mode to Approve or Apply to make it",
-    )
-
-
-def awaiting(plan: Plan, obj: Object, history: PlanHistory) -> Condition:
-    """Return that a plan waits until somebody approves it; a stale approval is named."""
-    digest, approved = objects_digest(plan), approved_digest(obj)
-    name, namespace = obj["metadata"]["name"], obj["metadata"]["namespace"]
-    how = (
-        f"{_worth(plan)}: approve it by `kubectl annotate placementoptimization {name}"
-        f" -n {namespace} --overwrite {APPROVED_DIGEST_ANNOTATION}={digest}`"
-    )
-    before = {record.spec.objects_digest for record in history}
-    if approved and approved not in before:
-        stale = f"digest {UntrustedName(approved[:SHOWN_DIGEST])} was approved, of a plan that is"
-        return Condition(APPLIED, "False", "StaleApproval", f"{stale} out of date; {how}")
-    return Condition(APPLIED, "False", "AwaitingApproval", how)
-
-
-def held(hold: Hold) -> Condition:
-    """Return that a plan is not applied yet, and why."""
-    return Condition(APPLIED, "False", hold.reason, hold.message)
-
-
-def refused(problem: RequestProblem) -> Condition:
-    """Return that a plan was not written, and why."""
-    return Condition(APPLIED, "False", problem.reason, f"{problem.title}: {problem.detail}")
-
-
-def read_only(what: str) -> Condition:
-    """Return that this server may not write; `what` is not done therefore."""
-    message = f"{what}: the optimizer was started read-only; allow writes (the chart's allowWrites)"
-    return Condition(APPLIED, "False", "ReadOnly", message)
-
-
-def rolling(record: RecordedPlan) -> tuple[Condition, Condition]:
-    """Return that the steps of a rollout are being made."""
-    message = (
-        f"revision {record.spec.revision} is rolled out: see"
-        f" `dsf rollout status -n {record.namespace} {record.spec.optimization}`"
-    )
-    applied = Condition(APPLIED, "False", ROLLOUT_IN_PROGRESS, message)
-    return applied, replace(applied, type=SATISFIED)
+    others = unknown(why.reason, "it is not kept: see Ready", PLANNED, APPLIED, SATISFIED)
+    return KeptReport((Condition(READY, "False", *why), *others))
 
 
 def by_records(last: KeptReport, obj: Object, history: PlanHistory) -> KeptReport:
@@ -256,36 +152,6 @@ def by_records(last: KeptReport, obj: Object, history: PlanHistory) -> KeptRepor
         message = unplaced_told(left, plan["workloads"])
         lacking = Condition(SATISFIED, "False", "Unplaced", message)
     return found.saying(as_planned(current), lacking)
-
-
-def unplaced_told(left: int, workloads: int) -> str:
-    """Return how many workloads lack places."""
-    return f"{counted(left, 'workload')} of {workloads} have fewer places than they ask for"
-
-
-def satisfied(plan: Plan, history: PlanHistory) -> Condition:
-    """Return whether all workloads have the places that they ask for, and run there."""
-    left = plan.unplaced
-    if left:
-        first = left[0]
-        said = unplaced_told(len(left), len(plan.request.target_workloads))
-        message = f"{said}; first: {first.workload}: {first.message}"
-        return Condition(SATISFIED, "False", "Unplaced", message)
-    return landed(history)
-
-
-def landed(history: PlanHistory) -> Condition:
-    """Return whether all workloads of the plan in force run where it placed them."""
-    current = in_force(history)
-    conditions = (current.status.conditions if current else None) or ()
-    told = next((item for item in conditions if item.type == LANDED), None)
-    if current is None:
-        return Condition(SATISFIED, "False", "NotApplied", "no plan of it is in force")
-    if told is None:
-        return Condition(SATISFIED, "Unknown", "NotReported", "OCM has not told how far it is")
-    if told.status == "True":
-        return Condition(SATISFIED, "True", "AllPlaced", told.message)
-    return Condition(SATISFIED, told.status, told.reason, told.message)
 
 
 def last_plan(

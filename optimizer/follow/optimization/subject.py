@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dsf.api.conditions import Condition
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Fleet
-from optimizer.follow.optimization.report import KeptReport, kept, landed
+from optimizer.follow.optimization.kept_conditions import kept, landed
+from optimizer.follow.optimization.report import KeptReport
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.kept_request import KeptRequest, NotKept, kept_request
 from optimizer.follow.record.plan_history import PlanHistory

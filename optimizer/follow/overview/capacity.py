@@ -8,24 +8,17 @@ cores, bytes, devices.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from dsf.api.conditions import conditions_of, find
-from dsf.api.invalid_input import InvalidInput
-from dsf.api.plural import counted, joined
-from dsf.api.untrusted_text import UntrustedName, listed
+from dsf.api.untrusted_text import InvalidInput, UntrustedName, counted, joined, listed
 from dsf.kube.port import Object
-from optimizer.domain.nodes import GPU_KIND, GPU_RESOURCE, kind_and_device
-from optimizer.snapshot.capacity.node_inventories import (
-    PRODUCT,
-    SeenNodes,
-    by_cluster,
-    read_inventory,
-)
+from optimizer.domain.nodes import GPU_KIND, GPU_RESOURCE, PRODUCT, kind_and_device
+from optimizer.snapshot.capacity.node_inventories import SeenNodes, by_cluster, read_inventory
 from optimizer.snapshot.drawn_gpus import gpu_model
 from optimizer.snapshot.scores.score_row import ScoreRow, entry_names
 from optimizer.wire.base import Name, ResultPart, Sentence
@@ -95,10 +88,12 @@ class ClusterCapacity(ResultPart):
         """Whether plans rely on it."""
         return not (self.expired or self.unreadable)
 
-    def brief(self, most: int) -> "ClusterCapacity":
-        """Return it with its first resources: the devices, or cpu and memory if it has none."""
+    def parts(self, most: int) -> "Iterator[ClusterCapacity]":
+        """Yield it with some devices after others; with cpu and memory first if it has none."""
         devices = tuple(item for item in self.resources if "/" in item.resource)
-        return self.model_copy(update={"resources": (devices or self.resources)[:most]})
+        shown = devices or self.resources[:most]
+        for at in range(0, len(shown) or 1, most):
+            yield self.model_copy(update={"resources": shown[at : at + most]})
 
 
 def largest_first(clusters: Iterable[ClusterCapacity]) -> list[ClusterCapacity]:
@@ -323,4 +318,6 @@ def _sum(rows: Sequence[tuple[str, ResourceCapacity]]) -> FleetResource:
 
 def shown_amount(resource: str, amount: float) -> str:
     """Return an amount for people: memory in GiB, others as a number."""
-    return f"{amount / 2**30:.4g}Gi" if resource == "memory" else f"{amount:.6g}"
+    unit, scale, digits = ("Gi", 2**30, 4) if resource == "memory" else ("", 1, 6)
+    whole = round(amount / scale)
+    return f"{whole if whole >= 10 ** (digits - 1) else f'{amount / scale:.{digits}g}'}{unit}"

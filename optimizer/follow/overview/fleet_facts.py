@@ -1,6 +1,6 @@
 """What answers about a fleet are made of, as it was read from the hub at one moment."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -22,6 +22,7 @@ from optimizer.snapshot.object_readers import (
 )
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.scores.score_row import ScoreRow
+from optimizer.wire.placement_optimization import KeptOptimization
 from optimizer.wire.placement_status import (
     BoundPolicy,
     PlacementStatus,
@@ -37,7 +38,9 @@ class FleetFacts:
     `status`: what OCM has made of what was generated in the namespace. `rows`: the entries of
     scores by name, if they were kept: those of IDLE_SCORE always. `with_workloads`: if the
     namespace has nothing, those that have workloads, as far as they are known; None if nobody
-    looked for them.
+    looked for them. `asked_scores`: the scores that something in force asks for; None: any may be.
+    `waiting`: by workload, the PlacementOptimization with a plan that would place it once it is
+    approved, or applied.
     """
 
     namespace: str
@@ -47,6 +50,8 @@ class FleetFacts:
     scorers: tuple[ScorerOverview, ...] = ()
     rows: Mapping[str, Sequence[ScoreRow]] = field(default_factory=dict)
     with_workloads: Sequence[str] | None = None
+    asked_scores: Collection[str] | None = None
+    waiting: Mapping[str, KeptOptimization] = field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:

@@ -16,7 +16,10 @@ from optimizer.domain.issue import Issue
 from optimizer.follow.overview.capacity import FleetCapacity, ResourceCapacity, fleet_capacity
 from optimizer.follow.overview.drawing.gpu_layouts import drawn_gpus
 from optimizer.follow.overview.drawing.grouping_labels import grouping_labels, marks
-from optimizer.follow.overview.findings import FleetFinding, findings, scorer_remedy, shortfall
+from optimizer.follow.overview.findings.finding import FleetFinding
+from optimizer.follow.overview.findings.fleet_findings import findings
+from optimizer.follow.overview.findings.scorer_findings import scorer_remedy
+from optimizer.follow.overview.findings.workload_findings import shortfall
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.fleet_overview import (
     WorkloadOverview,

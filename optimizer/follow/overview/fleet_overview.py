@@ -9,12 +9,15 @@ from dsf.kube.port import Object
 from optimizer.domain.issue import Issue
 from optimizer.follow.overview.capacity import (
     NO_CAPACITY,
+    ClusterCapacity,
     FleetCapacity,
     fleet_capacity,
     largest_first,
 )
-from optimizer.follow.overview.constraints.statements import constraint_list, stated
-from optimizer.follow.overview.findings import FleetFinding, findings, findings_of
+from optimizer.follow.overview.constraints.remembered_constraints import constraint_list
+from optimizer.follow.overview.constraints.statements import stated
+from optimizer.follow.overview.findings.finding import FleetFinding
+from optimizer.follow.overview.findings.fleet_findings import findings, findings_of
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.score_overview import ScoreOverview, score_overviews
 from optimizer.snapshot.object_readers import placement_of, read_workload
@@ -26,8 +29,8 @@ from optimizer.wire.placement_status import BoundPolicy, WorkloadLanding
 SHOWN_RESOURCES = 6
 """Kinds of resources shown of one cluster: cpu, memory and the devices come first."""
 
-SHOWN_SUMS, SHOWN_CAPACITIES, SHOWN_DEVICES = 12, 2, 3
-"""Resources of the fleet, clusters whose capacity is shown, and devices of each."""
+SHOWN_SUMS, SHOWN_DEVICES = 12, 3
+"""Resources of the fleet that are shown, and devices of a cluster."""
 
 
 class ClusterOverview(ResultPart):
@@ -78,6 +81,10 @@ class FleetOverview(ResultPart):
     ]
     workloads: tuple[WorkloadOverview, ...]
     capacity: FleetCapacity = NO_CAPACITY
+    capacities: Annotated[
+        tuple[ClusterCapacity, ...],
+        Field(description="By cluster, those with the largest free piece of GPUs first."),
+    ] = ()
     scores: tuple[ScoreOverview, ...]
     findings: tuple[FleetFinding, ...]
     constraints: tuple[Sentence, ...] = ()
@@ -92,7 +99,11 @@ def fleet_overview(facts: FleetFacts) -> FleetOverview:
     wrong = findings(facts)
     ranked = sorted(facts.workloads, key=lambda name: (_landed(facts, name), name))
     placed = {item.workload for item in facts.status.workloads}
-    kept = constraint_list(facts.namespace, stated(facts), facts.observation.observed_at).items
+    kept = constraint_list(facts, stated(facts)).items
+    every = facts.capacity.values()
+    current = (
+        i for item in largest_first(every) if item.current for i in item.parts(SHOWN_DEVICES)
+    )
     return FleetOverview(
         namespace=facts.namespace,
         ready_clusters=len(names) - len(facts.faults),
@@ -102,18 +113,11 @@ def fleet_overview(facts: FleetFacts) -> FleetOverview:
         total_findings=len(wrong),
         clusters=tuple(cluster_overview(facts, name) for name in names),
         workloads=tuple(workload_overview(facts, name) for name in ranked),
-        capacity=_brief_capacity(facts),
+        capacity=fleet_capacity(every, shown=SHOWN_SUMS, without=facts.without_inventory),
+        capacities=tuple(current),
         scores=score_overviews(facts.scores, facts.scorers, shown=1),
         findings=wrong,
         constraints=tuple(item.message for item in kept),
-    )
-
-
-def _brief_capacity(facts: FleetFacts) -> FleetCapacity:
-    every = facts.capacity.values()
-    current = [item.brief(SHOWN_DEVICES) for item in largest_first(every) if item.current]
-    return fleet_capacity(
-        every, current[:SHOWN_CAPACITIES], shown=SHOWN_SUMS, without=facts.without_inventory
     )
 
 
@@ -189,6 +193,9 @@ class WorkloadDescription(ResultPart):
     ]
     findings: tuple[FleetFinding, ...]
     issue: Annotated[Sentence, Field(description="Why its labels can't be used.")] = ""
+    omitted: dict[str, int] = Field(
+        default_factory=dict, description="Items left out of each list."
+    )
 
 
 def describe_workload(facts: FleetFacts, name: str) -> WorkloadDescription:

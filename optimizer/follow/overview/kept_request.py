@@ -1,6 +1,6 @@
 """The request that a PlacementOptimization means now: what its names and selectors select."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -8,6 +8,8 @@ from dsf.api.untrusted_text import UntrustedName, listed
 from dsf.kube.port import Object
 from dsf.kube.selectors import LabelSelector, label_selector
 from dsf.placement import bound_sets, sets_of
+from optimizer.domain.arrays import members_by_key
+from optimizer.domain.issue import Issue
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.question_completion import UNSTATED, policies_of
 from optimizer.snapshot.object_readers import labels_of, name_of
@@ -72,10 +74,66 @@ def kept_request(obj: Object, others: Iterable[Object], facts: FleetFacts) -> Ke
 
 def _claimed(obj: Object, others: Iterable[Object], facts: FleetFacts) -> dict[str, str]:
     """Return the workloads that older PlacementOptimizations keep, and which one does."""
+    return claims((other for other in others if _age(other) < _age(obj)), facts)
+
+
+def kept_elsewhere(
+    kept: Iterable[Object], facts: FleetFacts, optimization: str
+) -> Mapping[str, str]:
+    """Return the workloads that another PlacementOptimization keeps, and which one does.
+
+    One that is suspended leaves them to others.
+    """
+    objects = tuple(kept)
+    resting = {name_of(obj) for obj in objects if (obj.get("spec") or {}).get("suspend")}
+    return {
+        name: owner
+        for name, owner in claims(objects, facts).items()
+        if owner not in {*resting, optimization}
+    }
+
+
+def named_elsewhere(elsewhere: Mapping[str, str], kept: Iterable[Object]) -> frozenset[str]:
+    """Return the workloads kept elsewhere that a spec names or selects; others keep all."""
+    specs = ((name_of(obj), obj.get("spec") or {}) for obj in kept)
+    naming = {
+        name for name, spec in specs if spec.get("targetWorkloads") or spec.get("workloadSelector")
+    }
+    return frozenset(name for name, owner in elsewhere.items() if owner in naming)
+
+
+KEPT_ELSEWHERE, PLANNED_AGAIN = "KeptElsewhere", "PlannedAgain"
+KEEPER_REASONS = frozenset({KEPT_ELSEWHERE, PLANNED_AGAIN})
+"""Reasons of what other PlacementOptimizations keep of a question."""
+
+
+def keeper_issues(
+    elsewhere: Mapping[str, str], planned: Collection[str], left_out: Collection[str]
+) -> Iterator[Issue]:
+    """Yield which workloads a question leaves to PlacementOptimizations, and which it does not."""
+    for owner, names in members_by_key((owner, name) for name, owner in elsewhere.items()).items():
+        shown = UntrustedName(owner)
+        if left := [name for name in names if name in left_out]:
+            them = "it is" if len(left) == 1 else "they are"
+            yield Issue(
+                KEPT_ELSEWHERE,
+                f"not planned: {listed(left, MAX_NAMED)}, which PlacementOptimization {shown}"
+                f" keeps; named in workloads, {them} planned anyway",
+            )
+        if too := [name for name in names if name in planned]:
+            them = "it" if len(too) == 1 else "them"
+            yield Issue(
+                PLANNED_AGAIN,
+                f"PlacementOptimization {shown} keeps {listed(too, MAX_NAMED)} too, and plans"
+                f" {them} again at its next look: plan {them} for that optimization, or suspend"
+                " that",
+            )
+
+
+def claims(kept: Iterable[Object], facts: FleetFacts) -> dict[str, str]:
+    """Return the workloads that PlacementOptimizations keep, and which one does."""
     found = dict[str, str]()
-    for other in sorted(others, key=_age):
-        if _age(other) >= _age(obj):
-            break
+    for other in sorted(kept, key=_age):
         spec = read_spec(other)
         if isinstance(spec, RequestProblem) or other["metadata"].get("deletionTimestamp"):
             continue

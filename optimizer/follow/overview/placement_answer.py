@@ -1,14 +1,15 @@
 """Why a workload is where a plan puts it, or why it is not elsewhere."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Annotated
 
 from pydantic import Field
 
-from dsf.api.plural import counted
-from dsf.api.untrusted_text import UntrustedName
+from dsf.api.untrusted_text import UntrustedName, counted, joined, listed
+from optimizer.domain.nodes import GPU_KIND, kind_and_device
+from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.name_search import find_name
-from optimizer.follow.record.plan_history import requests_in_force
+from optimizer.follow.record.plan_history import RequestInForce, requests_in_force
 from optimizer.follow.record.recorded_plan import RecordedPlan
 from optimizer.plan.plan import Plan
 from optimizer.plan.text.tables import place_sentence
@@ -18,7 +19,7 @@ from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import RequestProblem
 
 LIMITS_SHOWN = 10
-"""Limits of one workload in a text: one for each cluster is more than a person reads."""
+"""Limits, or places, of one workload in a text: one for each cluster is too much to read."""
 
 
 class PlacementAnswer(ResultPart):
@@ -27,7 +28,9 @@ class PlacementAnswer(ResultPart):
     answer: Sentence
     message: Annotated[Sentence, Field(description="Why a recorded plan left it out.")] = ""
     workload: Name
-    here: tuple[explanation.AssignmentReason, ...] = ()
+    here: Annotated[
+        tuple[explanation.AssignmentReason, ...], Field(description="Where a plan made now has it.")
+    ] = ()
     unplaced: explanation.UnplacedReason | None = None
     why_not: tuple[explanation.WhyNotAnswer, ...] = ()
     digest: Annotated[Name, Field(description="The plan that is explained.")] = ""
@@ -35,7 +38,7 @@ class PlacementAnswer(ResultPart):
 
 def request_in_force(
     records: Iterable[RecordedPlan], workload: str = "", optimization: str = ""
-) -> OptimizeRequest | RequestProblem | None:
+) -> RequestInForce | RequestProblem | None:
     """Return the request of the plan in force, if named one with a workload; None without one."""
     for found in requests_in_force(records, optimization):
         if isinstance(found, RequestProblem):
@@ -44,7 +47,7 @@ def request_in_force(
         if not workload or isinstance(
             find_name(workload, names, field="workload", what="workload"), str
         ):
-            return found.request
+            return found
     return None
 
 
@@ -64,10 +67,38 @@ def explained_request(base: OptimizeRequest, workload: str, cluster: str) -> Opt
     return base.model_copy(update=changes)
 
 
+def outside_answer(
+    facts: FleetFacts, base: OptimizeRequest, workload: str, cluster: str, whose: str
+) -> PlacementAnswer | None:
+    """Return the answer about a cluster that the request does not name; None if it names it.
+
+    `whose`: the request, in words.
+    """
+    if not cluster or cluster in base.cluster_names:
+        return None
+    name = f"cluster {UntrustedName(cluster)}"
+    told = [f"{name} is not in the request of {whose}"]
+    if until := facts.drained.get(cluster):
+        told.append(f"{name} is drained {until}: plans place nothing there")
+    if fault := facts.faults.get(cluster):
+        told.append(fault.message)
+    seen = facts.capacity.get(cluster)
+    rows = seen.resources if seen and seen.current else ()
+    gpus = [row for row in rows if row.capacity and kind_and_device(row.resource)[0] == GPU_KIND]
+    if gpus and not any(row.free for row in gpus):
+        held = (f"{i.reserved:g} of {i.capacity:g} {UntrustedName(i.resource)}" for i in gpus)
+        told.append(f"{name} has no GPU free: {joined(held, LIMITS_SHOWN)} are reserved")
+    if there := listed([item.cluster for item in facts.landings.get(workload, ())], LIMITS_SHOWN):
+        told.append(f"{UntrustedName(workload)} is on {there} now")
+    return PlacementAnswer(answer="; ".join(told), workload=workload)
+
+
 def placement_answer(plan: Plan, workload: str, cluster: str) -> PlacementAnswer:
     """Return what the plan of an explained request says of a workload."""
     found = plan.explanation or explanation.Explanation()
-    answer = _answer(plan, found, workload, cluster)
+    running = [place for item in plan.moves if item.workload == workload for place in item.before]
+    now = {(item.cluster, item.device) for item in running}
+    answer = _elsewhere_now(plan, workload, now) + _answer(plan, found, workload, cluster, now)
     for failure in plan.failures:
         answer += f"; {failure}"
     return PlacementAnswer(
@@ -92,7 +123,8 @@ def answer_lines(found: PlacementAnswer, shown: Callable[[str], str] = str) -> I
         limits = found.unplaced.limits
         yield from (f"Limit: {shown(item.message)}" for item in limits[:LIMITS_SHOWN])
         if len(limits) > LIMITS_SHOWN:
-            yield f"and {counted(len(limits) - LIMITS_SHOWN, 'more limit')}"
+            more = counted(len(limits) - LIMITS_SHOWN, "more limit")
+            yield f"and {more}: name a cluster to see why not there"
         remedy = found.unplaced.remedy
         changes = remedy.changes if remedy else ()
         for change in changes:
@@ -104,20 +136,50 @@ def answer_lines(found: PlacementAnswer, shown: Callable[[str], str] = str) -> I
             yield "This is the cheapest that was found; that nothing is cheaper is not proven."
 
 
-def _answer(plan: Plan, found: explanation.Explanation, workload: str, cluster: str) -> str:
-    """Return the answer to the question in one sentence."""
+def _elsewhere_now(plan: Plan, workload: str, now: Collection[tuple[str, str]]) -> str:
+    """Return on which devices a workload is now, if the plan has it on others; else empty."""
+    planned = {(i.cluster, i.device) for i in plan.placements if i.workload == workload}
+    if not now or now == planned or plan.failures:
+        return ""
+    there, will = _devices(now), f"has it on {_devices(planned)}" if planned else "has no place"
+    return f"{UntrustedName(workload)} is on {there} now; a plan made now {will}: "
+
+
+def _devices(places: Iterable[tuple[str, str]]) -> str:
+    said = (f"{on} of {at}" if on else at for at, on in sorted(places))
+    return joined(said, LIMITS_SHOWN)
+
+
+def _answer(
+    plan: Plan,
+    found: explanation.Explanation,
+    workload: str,
+    cluster: str,
+    now: Collection[tuple[str, str]],
+) -> str:
+    """Return the answer to the question in one sentence; the workload is on these devices now."""
     here = [item for item in found.places if item.workload == workload]
-    if cluster and cluster in {item.cluster for item in here}:
-        return f"{UntrustedName(workload)} is on {UntrustedName(cluster)} in this plan"
-    if cluster and cluster not in plan.request.cluster_names:
-        return f"cluster {UntrustedName(cluster)} is not in the plan's request"
+    if cluster and any(i.workload == workload and i.cluster == cluster for i in plan.placements):
+        verb = "is" if cluster in dict(now) else "would be"
+        return f"{UntrustedName(workload)} {verb} on {UntrustedName(cluster)} in this plan"
     if cluster:
         answers = "; ".join(f"{item.asked}: {item.message}" for item in found.why_not)
-        nothing = f"nothing was computed for {UntrustedName(workload)} on {UntrustedName(cluster)}"
-        return answers or nothing
+        return answers or _nothing(plan, found, workload, f" on {UntrustedName(cluster)}")
     for missing in found.unplaced:
         if missing.workload == workload:
             return f"{UntrustedName(workload)} has fewer places than it asks for: {missing.message}"
     if not here:
-        return f"nothing was computed for {UntrustedName(workload)}"
-    return "; ".join(map(place_sentence, here))
+        return _nothing(plan, found, workload)
+    verbs = ("is" if (item.cluster, item.device) in now else "would be" for item in here)
+    return "; ".join(map(place_sentence, here, verbs))
+
+
+def _nothing(plan: Plan, found: explanation.Explanation, workload: str, where: str = "") -> str:
+    """Return that nothing was computed for a workload, why, and what the plan says of it anyway."""
+    told = [f"nothing was computed for {UntrustedName(workload)}{where}"]
+    if found.not_computed and not plan.failures:
+        told.append(f"not computed: {'; '.join(found.not_computed)}")
+    places = {(i.cluster, i.device) for i in plan.placements if i.workload == workload}
+    told += [f"this plan has it on {_devices(places)}"] if places else []
+    told += [item.message for item in plan.unplaced if item.workload == workload]
+    return "; ".join(told)

@@ -1,16 +1,21 @@
 """The body and the response of POST /plan: a question in few words, and its complete request."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from dsf.api.names import DEFAULT_OPTIMIZATION
+from dsf.api.optimization import generating_optimization
 from dsf.api.untrusted_text import UntrustedName
 from optimizer.follow.overview.constraints.constraint_fields import Constraints
+from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.what_if import WhatIf
-from optimizer.follow.record.plan_history import ObjectiveInForce
+from optimizer.follow.record.plan_history import ObjectiveInForce, meant_optimization
+from optimizer.plan.generated_objects import selects_no_cluster
+from optimizer.snapshot.object_readers import labels_of
 from optimizer.wire.base import Document, Name, RequestPart
 from optimizer.wire.request import Aggregation, Namespace
 from optimizer.wire.request_problem import (
@@ -138,6 +143,46 @@ def with_namespace(partial: PartialRequest) -> PartialRequest | RequestProblem:
     return replace(partial, namespace=partial.namespace or there)
 
 
+def with_optimization(
+    facts: FleetFacts, partial: PartialRequest, kept: Iterable[str] = ()
+) -> PartialRequest | RequestProblem:
+    """Return it with its optimization: `default` if the namespace has that, else its only one.
+
+    `kept`: the names of its PlacementOptimizations. Refused, with the names, if it has several.
+    """
+    placing = (obj for obj in facts.observation.placements if not selects_no_cluster(obj))
+    owners = (generating_optimization(labels_of(obj)) for obj in placing)
+    names = {*kept, *filter(None, owners)}
+    found = meant_optimization(facts.namespace, names, "request.optimization")
+    if "optimization" in partial.further or found == DEFAULT_OPTIMIZATION:
+        return partial
+    if isinstance(found, RequestProblem):
+        return found
+    return replace(partial, further={**partial.further, "optimization": found})
+
+
+_SAID_AS: Mapping[str, str] = {
+    "targetWorkloads": "workloads",
+    "preference": "objective",
+    "objectives": "objective",
+    "limits": "what_if.budget",
+}
+"""How a question says the fields of POST /optimize that it completes."""
+
+
+def of_question(problem: RequestProblem, partial: PartialRequest) -> RequestProblem:
+    """Return the problem of a complete request, with its fields as the question says them."""
+    errors = tuple(replace(item, field=_said_as(item.field, partial)) for item in problem.errors)
+    renamed = replace(problem, errors=errors)
+    return invalid_request(errors) if problem == invalid_request(problem.errors) else renamed
+
+
+def _said_as(field: str, partial: PartialRequest) -> str:
+    name = re.split(r"[.\[]", field)[0]
+    of_request = partial.is_whole_request or name in partial.further
+    return f"request.{field}" if of_request else _SAID_AS.get(name, field)
+
+
 def read_objective(text: str) -> dict[str, float] | RequestProblem:
     """Return the weights of scores: `power`, or `performance: 2, power: 1`."""
     weights: dict[str, float] = {}
@@ -146,7 +191,7 @@ def read_objective(text: str) -> dict[str, float] | RequestProblem:
         try:
             weights[name.strip()] = float(weight or 1)
         except ValueError:
-            message = f"objective: {UntrustedName(weight.strip())} is no weight; say `power: 2`"
+            message = f"{UntrustedName(weight.strip())} is no weight; say `power: 2`"
             wrong = FieldProblem("objective", message)
             return refused_fields("InvalidObjective", "The objective can't be read", wrong)
     return weights
@@ -162,6 +207,7 @@ def _contradictions(partial: PartialRequest) -> Iterator[FieldProblem]:
             "clusters": partial.clusters,
             "what_if.lose": what_if.lose,
             "what_if.add": what_if.add,
+            "what_if.policies": what_if.policies,
             **of_clusters,
         },
         "targetWorkloads": {"workloads": partial.workloads, "what_if.run": what_if.run, **said},

@@ -4,18 +4,20 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from dsf.api.names import score_object_name
+from dsf.api.names import APP, score_object_name
 from dsf.api.untrusted_text import UntrustedName, listed
+from dsf.kube.port import Object
 from optimizer.domain.fleet import CandidatePolicy
+from optimizer.domain.issue import Issue
 from optimizer.domain.mig.geometry import Geometry, geometry
 from optimizer.domain.nodes import GPU_KIND
+from optimizer.follow.overview.constraints.contradictions import contradiction
 from optimizer.follow.overview.constraints.statements import (
     CLUSTER,
     WORKLOAD,
     Statements,
     Subject,
     changed,
-    contradiction,
     in_full,
     readable,
     searches,
@@ -26,8 +28,15 @@ from optimizer.follow.overview.constraints.statements import (
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.name_search import Search, find_name, found_names
 from optimizer.follow.overview.plan_request import PartialRequest, with_namespace
-from optimizer.follow.overview.what_if import AddedCluster, PretendedObjects, WhatIf, policy_of_copy
+from optimizer.follow.overview.what_if import (
+    AddedCluster,
+    AddedWorkload,
+    PretendedObjects,
+    WhatIf,
+    policy_of_copy,
+)
 from optimizer.follow.record.plan_history import ObjectiveInForce, RequestInForce
+from optimizer.plan.generated_objects import selects_no_cluster
 from optimizer.snapshot.added_gpus import (
     TABLED,
     VENDOR,
@@ -36,7 +45,14 @@ from optimizer.snapshot.added_gpus import (
     requested_fields,
     why_no_room,
 )
-from optimizer.snapshot.object_readers import name_of, read_policy
+from optimizer.snapshot.object_readers import (
+    generated_by,
+    labels_of,
+    name_of,
+    placements_of,
+    read_policy,
+)
+from optimizer.snapshot.scores.score_meanings import inverted_ends
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import (
     FieldProblem,
@@ -56,12 +72,15 @@ UNSTATED: Mapping[str, Any] = {"mig": {"discover": True, "keepAdvertised": True}
 class PlanningQuestion(NamedTuple):
     """A request, and what the hub is pretended to have; None: nothing is pretended.
 
-    `objective`: where its objective is from; None if it was said.
+    `objective`: where its objective is from; None if it was said. `left_out`: the workloads that it
+    leaves to PlacementOptimizations. `issues`: what its answer says besides those of the plan.
     """
 
     request: OptimizeRequest
     pretended: PretendedObjects | None = None
     objective: ObjectiveInForce | None = None
+    left_out: Collection[str] = ()
+    issues: tuple[Issue, ...] = ()
 
 
 def whole_request(partial: PartialRequest) -> PlanningQuestion | RequestProblem:
@@ -71,12 +90,16 @@ def whole_request(partial: PartialRequest) -> PlanningQuestion | RequestProblem:
 
 
 def complete_question(
-    facts: FleetFacts, partial: PartialRequest, in_force: RequestInForce | None = None
+    facts: FleetFacts,
+    partial: PartialRequest,
+    in_force: RequestInForce | None = None,
+    elsewhere: Collection[str] = (),
 ) -> PlanningQuestion | RequestProblem:
     """Return the request that completes a partial one; a problem if a name is unknown or ambiguous.
 
     One that names some workloads only does not remove the others. One without an objective has
-    that of the request in force.
+    that of the request in force. `elsewhere`: the workloads that another PlacementOptimization
+    names, and keeps.
     """
     settled = with_namespace(replace(partial, namespace=facts.namespace))
     meant = settled if isinstance(settled, RequestProblem) else _names_meant(facts, partial)
@@ -93,8 +116,10 @@ def complete_question(
         body["clusters"] = clusters
         if not any(item["availablePolicies"] for item in clusters):
             body |= UNSTATED
+    left_out = frozenset[str]()
     if "targetWorkloads" not in further:
-        body |= _targets(facts, meant, what_if)
+        left_out = _left_out(facts, partial.optimization, meant, elsewhere)
+        body |= _targets(facts, meant, what_if, left_out)
     aggregated = {"aggregation": partial.aggregation} if partial.aggregation else {}
     preferences = [{**_preference(facts, *item), **aggregated} for item in meant.weights]
     if preferences:
@@ -110,8 +135,9 @@ def complete_question(
     if without_effect:
         return invalid_request(without_effect)
     objective = taken.taken_objective(request) if taken else None
-    pretended = what_if.pretended(facts.namespace, facts.workloads)
-    return PlanningQuestion(request, pretended, objective)
+    now = facts.observation.observed_at
+    pretended = what_if.pretended(facts.namespace, facts.workloads, now)
+    return PlanningQuestion(request, pretended, objective, left_out)
 
 
 def _without_effect(
@@ -124,11 +150,13 @@ def _without_effect(
     workloads = {item.name for item in request.target_workloads}
     clusters, scores = request.cluster_names, request.score_names
     of_scores = [item.cluster for item in what_if.scores]
+    of_policies = [name for item in what_if.policies for name in item.clusters]
     changed = [item.score for item in what_if.scores if score_object_name(item.score) not in scores]
     named = (
         Search("what_if.lose", CLUSTER, what_if.lose, candidates),
         *searches(what_if, "what_if.", workloads, clusters),
         Search("what_if.scores", CLUSTER, of_scores, clusters),
+        Search("what_if.policies", CLUSTER, of_policies, clusters),
         Search("what_if.scores", "score", changed, ()),
     )
     for field, what, names, known in named:
@@ -156,10 +184,11 @@ def _names_meant(facts: FleetFacts, partial: PartialRequest) -> _NamesMeant | Re
     existing, every = facts.hub.clusters, [*facts.hub.clusters, *added]
     run, likes = [item.name for item in what_if.run], [item.like for item in what_if.run]
     of_clusters = [item.cluster for item in what_if.scores]
+    of_policies = [name for item in what_if.policies for name in item.clusters]
     names = found_names(
         (
             Search("objective", "score", partial.objective, facts.scores),
-            Search("budget", "score", what_if.budget, facts.scores),
+            Search("what_if.budget", "score", what_if.budget, facts.scores),
             Search("clusters", "managed cluster", partial.clusters, existing),
             Search("workloads", "workload", partial.workloads, facts.workloads),
             Search("what_if.lose", "managed cluster", what_if.lose, existing),
@@ -167,6 +196,7 @@ def _names_meant(facts: FleetFacts, partial: PartialRequest) -> _NamesMeant | Re
                 "what_if.add", "managed cluster", [i.like for i in what_if.add if i.like], existing
             ),
             Search("what_if.run", "workload", filter(None, likes), facts.workloads),
+            Search("what_if.policies", "managed cluster", of_policies, every),
             *searches(what_if, "what_if.", [*facts.workloads, *run], every),
             Search("what_if.scores", "managed cluster", of_clusters, every),
             Search("what_if.scores", "score", [i.score for i in what_if.scores], facts.scores),
@@ -180,16 +210,26 @@ def _names_meant(facts: FleetFacts, partial: PartialRequest) -> _NamesMeant | Re
         return copies
     constraints = in_full(what_if, names)
     problems = [
-        FieldProblem("what_if.add", f"{UntrustedName(name)}: there is such a cluster")
-        for name in added
-        if name in existing
+        FieldProblem(
+            f"what_if.{field}",
+            f"{UntrustedName(name)}: another {what} has this name; give the new {what} its own"
+            + (f", with like: {UntrustedName(name)} for its nodes" if field == "add" else ""),
+        )
+        for field, what, said, existing_names in (
+            ("add", "cluster", added, existing),
+            ("run", "workload", run, facts.workloads),
+            ("policies", "policy", [item.name for item in what_if.policies], facts.policies),
+        )
+        for at, name in enumerate(said)
+        if name in existing_names or name in said[:at]
     ]
-    problems += [
-        FieldProblem("what_if.run", f"{UntrustedName(name)}: another workload has this name")
-        for at, name in enumerate(run)
-        if name in facts.workloads or name in run[:at]
-    ]
-    problems += unusable(what_if, names, facts.observation.observed_at, "what_if.")
+    problems += _scores_of_others(what_if.run, facts.workloads)
+    lost = {clusters[name] for name in what_if.lose}
+    asked_of = {clusters[name] for name in partial.clusters} or existing.keys()
+    if lost and not added and lost.issuperset(asked_of):
+        message = "no cluster would be left to plan for; lose fewer, or add one"
+        problems.append(FieldProblem("what_if.lose", message))
+    problems += unusable(what_if, names, facts.observation.observed_at, "what_if.", only_now=True)
     if problems:
         return invalid_request(tuple(problems))
     full = WhatIf(
@@ -198,6 +238,10 @@ def _names_meant(facts: FleetFacts, partial: PartialRequest) -> _NamesMeant | Re
         add=copies,
         run=tuple(
             i.model_copy(update={"like": workloads[i.like]}) if i.like else i for i in what_if.run
+        ),
+        policies=tuple(
+            i.model_copy(update={"clusters": tuple(clusters[name] for name in i.clusters)})
+            for i in what_if.policies
         ),
         scores=tuple(
             i.model_copy(update={"score": scores[i.score], "cluster": clusters[i.cluster]})
@@ -216,6 +260,18 @@ def _names_meant(facts: FleetFacts, partial: PartialRequest) -> _NamesMeant | Re
         what_if=full,
         fields=fields,
     )
+
+
+def _scores_of_others(
+    run: Iterable[AddedWorkload], workloads: Mapping[str, Object]
+) -> Iterator[FieldProblem]:
+    """Yield the names of new workloads by which scores of other ones would count for them."""
+    apps = {labels_of(obj).get(APP, ""): name for name, obj in workloads.items()}
+    for item in run:
+        if not item.like and item.name in apps and item.name not in workloads:
+            name, other = UntrustedName(item.name), UntrustedName(apps[item.name])
+            why = f"{name} is the app of {other}, whose scores would count: name it another way"
+            yield FieldProblem("what_if.run", f"{why}, or say that it is like {other}")
 
 
 def _added(
@@ -284,9 +340,13 @@ def _no_objective(facts: FleetFacts) -> RequestProblem:
 
 
 def _preference(facts: FleetFacts, name: str, weight: float) -> dict[str, Any]:
+    """Return a score that decides; one of which less is better counts so, above no place."""
     scorer = facts.scorer_of(name)
-    inverted = scorer is not None and scorer.direction == "LowerIsBetter"
-    return {"addonPlacementScore": name, "weight": weight, "invert": inverted}
+    preference = {"addonPlacementScore": name, "weight": weight}
+    if scorer is None or scorer.direction != "LowerIsBetter":
+        return preference
+    least, most = inverted_ends(scorer.published)
+    return {**preference, "invert": True, "minimum": least, "maximum": most}
 
 
 def _limits(said: Any, budget: Iterable[tuple[str, float]]) -> Any:
@@ -302,27 +362,56 @@ def _clusters(facts: FleetFacts, names: Sequence[str], what_if: WhatIf) -> Itera
     for name in names:
         if name not in what_if.lose:
             policies = [item.policy for item in policies_of(facts, name)]
-            yield _cluster(name, policies)
+            yield _cluster(name, [*policies, *_new_policies(what_if, name)])
     for added in what_if.add:
         policies = [
             policy_of_copy(item.policy, added.name, added.like) or item.policy
             for item in policies_of(facts, added.like)
             if not (added.gpus and GPU_KIND in {supply.kind for supply in item.supplies})
         ]
+        policies += _new_policies(what_if, added.name)
         like = facts.hub.clusters[added.like]
         fields = requested_fields(like, added.nodes) if added.gpus else {}
         yield {**_cluster(added.name, policies), **fields}
+
+
+def _new_policies(what_if: WhatIf, cluster: str) -> list[str]:
+    return [i.name for i in what_if.policies if not i.clusters or cluster in i.clusters]
 
 
 def _cluster(name: str, policies: Iterable[str]) -> dict[str, Any]:
     return {"name": name, "availablePolicies": [{"name": policy} for policy in policies]}
 
 
-def _targets(facts: FleetFacts, meant: "_NamesMeant", what_if: WhatIf) -> dict[str, Any]:
+def _left_out(
+    facts: FleetFacts, optimization: str, meant: "_NamesMeant", elsewhere: Collection[str]
+) -> frozenset[str]:
+    """Return the workloads kept elsewhere that a question which names none leaves out.
+
+    What its optimization places is its own, or the plan would stop it. Where nothing would be left
+    to plan, nothing is left out.
+    """
+    if meant.workloads or meant.what_if.run:
+        return frozenset()
+    placing = generated_by(facts.observation.placements, optimization)
+    own = {name_of(obj) for obj in placing if not selects_no_cluster(obj)}
+    left = {
+        name
+        for name in elsewhere
+        if Subject(WORKLOAD, name) not in meant.fields
+        and own.isdisjoint(placements_of(facts.workloads[name]))
+    }
+    return frozenset(left if left != facts.workloads.keys() else ())
+
+
+def _targets(
+    facts: FleetFacts, meant: "_NamesMeant", what_if: WhatIf, left_out: Collection[str]
+) -> dict[str, Any]:
     """Return the fields that say which workloads are planned, and how those that don't exist."""
     run, fields = [item.name for item in what_if.run], meant.fields
     constrained = [item.name for item in fields if item.kind == WORKLOAD]
-    named = [*meant.workloads, *constrained, *run] if run else meant.workloads or facts.workloads
+    every = (name for name in facts.workloads if name not in left_out)
+    named = [*meant.workloads, *constrained, *run] if run else meant.workloads or every
     body: dict[str, Any] = {
         "targetWorkloads": [
             _with_fields({"name": name}, WORKLOAD, fields) for name in dict.fromkeys(named)

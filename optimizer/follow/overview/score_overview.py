@@ -7,10 +7,11 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import Field, ValidationError
 
 from dsf.api.conditions import conditions_of, find
-from dsf.api.crd.published_value import Normalize
-from dsf.api.crd.score_meaning import Direction
-from dsf.api.plural import counted
+from dsf.api.crd.score_meaning import Direction, ScoreRange
+from dsf.api.crd.score_rules import Normalize
 from dsf.api.scoring import placement_scores
+from dsf.api.times import read_time
+from dsf.api.untrusted_text import counted
 from dsf.kube.port import Object
 from optimizer.domain.arrays import members_by_key
 from optimizer.snapshot.object_readers import name_of
@@ -24,6 +25,7 @@ class ScorerFailure(ResultPart):
     cluster: Name
     reason: Name
     message: Text
+    since: Annotated[datetime | None, Field(exclude=True)] = None
 
 
 class ScoreScale(ResultPart):
@@ -63,6 +65,9 @@ class ScorerOverview(ResultPart):
         dict[Name, int], Field(description="Managed clusters: desired, distributed, scoring, ...")
     ]
     failing: tuple[ScorerFailure, ...] = ()
+    since: Annotated[datetime | None, Field(exclude=True)] = None
+    """Since when it is not Ready; None: it is, or nobody says it."""
+    published: Annotated[ScoreRange | None, Field(exclude=True)] = None
 
     @property
     def ready(self) -> bool:
@@ -104,6 +109,7 @@ def scorer_overview(scorer: Object) -> ScorerOverview:
         description=str(_configured(scorer, "description") or ""),
         unit=meaning.unit or "",
         direction=meaning.direction,
+        published=meaning.range,
         scale=_scale(scorer, scoring),
         dimension_format=placement_scores.format_for_apps(scorer),
         interval_seconds=_whole(params.get("interval")),
@@ -120,9 +126,11 @@ def scorer_overview(scorer: Object) -> ScorerOverview:
                 cluster=str(item.get("name") or ""),
                 reason=str(item.get("reason") or ""),
                 message=str(item.get("message") or ""),
+                since=read_time(item.get("since")),
             )
             for item in status.get("failingClusters") or ()
         ),
+        since=None if ready.get("status") == "True" else read_time(ready.get("lastTransitionTime")),
     )
 
 
@@ -183,6 +191,7 @@ class ScoreAge(ResultPart):
 
     cluster: Name
     written: datetime
+    expired: bool = False
 
 
 class ScoreOverview(ResultPart):
@@ -200,9 +209,16 @@ class ScoreOverview(ResultPart):
     valid_until: Annotated[
         datetime | None, Field(description="When the first of them expires; left out: never.")
     ] = None
+    lasting: Annotated[int, Field(description="Valid scores that never expire.")] = 0
     oldest: Annotated[
+        ScoreAge | None, Field(description="The one published first; null: not known.")
+    ] = None
+    oldest_expired: Annotated[
         ScoreAge | None,
-        Field(description="Published before all others, expired or not; null: not known."),
+        Field(
+            description="The one published first of those that have expired; left out: none.",
+            exclude_if=lambda value: value is None,
+        ),
     ] = None
     newest: datetime | None = None
     mean: Annotated[float | None, Field(description="Mean over the clusters; null: none valid.")]
@@ -236,7 +252,7 @@ def _overview(
 ) -> ScoreOverview:
     ranked = ranking(rows, scorer.direction if scorer else None)
     until = [item.valid_until for item in ranked if item.valid_until]
-    ages = sorted((row.written, row.cluster) for row in rows if row.written)
+    ages = sorted((row.written, row.cluster, row.expired) for row in rows if row.written)
     worse = [item for item in ranked[shown:][-shown:] if item.mean != ranked[0].mean]
     return ScoreOverview(
         name=name,
@@ -244,13 +260,20 @@ def _overview(
         entries=sum(item.entries for item in rows),
         expired=sum(item.expired for item in rows),
         valid_until=min(until, default=None),
-        oldest=ScoreAge(written=ages[0][0], cluster=ages[0][1]) if ages else None,
+        lasting=len(ranked) - len(until),
+        oldest=next(map(_age, ages), None),
+        oldest_expired=next((_age(age) for age in ages if age[2]), None),
         newest=ages[-1][0] if ages else None,
         mean=round(sum(item.mean for item in ranked) / len(ranked), 2) if ranked else None,
         best=tuple(_cluster_score(item) for item in ranked[:shown]),
         worst=tuple(_cluster_score(item) for item in reversed(worse)),
         **(scorer.stated if scorer else {}),
     )
+
+
+def _age(age: tuple[datetime, str, bool]) -> ScoreAge:
+    written, cluster, expired = age
+    return ScoreAge(cluster=cluster, written=written, expired=expired)
 
 
 def _cluster_score(item: ScoreSummary) -> ClusterScore:

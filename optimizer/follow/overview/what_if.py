@@ -1,17 +1,19 @@
 """What-if questions: how a request changes, and what the hub is pretended to have."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
 from dsf.api.names import APP, REQUEST_AMOUNT, REQUEST_KIND, score_object_name
 from dsf.api.scoring.quantity import format_quantity
-from dsf.api.untrusted_text import UntrustedName
+from dsf.api.times import rfc3339
+from dsf.api.untrusted_text import InvalidInput, UntrustedName
 from dsf.kube import kinds
 from dsf.kube.port import Object
-from optimizer.domain.nodes import WHOLE_GPU, resource_of
+from optimizer.domain.nodes import GPU_KIND, WHOLE_GPU, kind_and_device, resource_of
 from optimizer.follow.overview.constraints.constraint_fields import Constraints
 from optimizer.snapshot.added_gpus import (
     MAX_GPUS,
@@ -22,8 +24,10 @@ from optimizer.snapshot.added_gpus import (
     nodes_with,
 )
 from optimizer.snapshot.annotations import PREFIX
+from optimizer.snapshot.capacity.pod_templates import pods_of
 from optimizer.snapshot.object_readers import labels_of, name_of
 from optimizer.wire.base import Name, ObjectName, RequestPart
+from optimizer.wire.object_specs import Supplies
 
 DRAIN = f"{PREFIX}drain"
 
@@ -41,7 +45,8 @@ class AddedCluster(RequestPart):
         ObjectName,
         Field(
             description="Default: the first cluster that has the first of the `gpus`. Its drain is"
-            " not copied."
+            " not copied.",
+            examples=["worker01"],
         ),
     ] = ""
     gpus: Annotated[
@@ -77,7 +82,21 @@ class AddedWorkload(RequestPart):
     name: ObjectName = "new"
     amount: Annotated[float, Field(gt=0, le=1e15)]
     kind: Annotated[ObjectName, Field(description="As resource-request-kind states it.")] = "gpu"
+    device: Annotated[
+        ObjectName | None,
+        Field(
+            description="Such as 3g.40gb. Default: whole GPUs; with `like`, those that it may use."
+        ),
+    ] = None
     like: Annotated[str, Field(max_length=253, description="An existing workload.")] = ""
+
+
+class AddedPolicy(RequestPart):
+    """A policy that does not exist; each cluster of the question may enforce it, or only some."""
+
+    name: ObjectName = "new-policy"
+    supplies: Annotated[Supplies, Field(description="Such as gpu/3g.40gb=2.")]
+    clusters: Annotated[Names, Field(description="Empty: all of the question.")] = ()
 
 
 class ScoreChange(RequestPart):
@@ -93,13 +112,17 @@ class ScoreChange(RequestPart):
 
 
 class WhatIf(Constraints):
-    """Changes to plan with. Only `add`, `run` and `scores` pretend; the rest can be applied."""
+    """Changes to plan with. `add`, `run`, `policies` and `scores` pretend; the rest applies."""
 
     lose: Annotated[Names, Field(description="Clusters that are gone.")] = ()
     add: Annotated[tuple[AddedCluster, ...], Field(max_length=MAX_CHANGES)] = ()
     run: Annotated[
         tuple[AddedWorkload, ...],
         Field(max_length=MAX_CHANGES, description="Workloads that do not exist."),
+    ] = ()
+    policies: Annotated[
+        tuple[AddedPolicy, ...],
+        Field(max_length=MAX_CHANGES, description="Policies that do not exist."),
     ] = ()
     scores: Annotated[tuple[ScoreChange, ...], Field(max_length=MAX_CHANGES)] = ()
     budget: Annotated[
@@ -108,25 +131,41 @@ class WhatIf(Constraints):
     ] = Field(default_factory=dict)
 
     def pretended(
-        self, namespace: str, workloads: Mapping[str, Object]
+        self, namespace: str, workloads: Mapping[str, Object], now: datetime
     ) -> "PretendedObjects | None":
-        """Return what the hub is pretended to have; None if only the request changes.
+        """Return what the hub is pretended to have now; None if only the request changes.
 
         `workloads`: those of the namespace, by name.
         """
-        if not (self.add or self.scores or self.run):
+        if not (self.add or self.scores or self.run or self.policies):
             return None
-        run = tuple(_added(item, namespace, workloads.get(item.like, {})) for item in self.run)
-        return PretendedObjects(self.add, self.scores, run)
+        run = [_added(item, namespace, workloads.get(item.like, {})) for item in self.run]
+        besides = {
+            kinds.MANIFEST_WORK_REPLICA_SET: run,
+            kinds.POLICY: [_policy(item, namespace) for item in self.policies],
+        }
+        unscored = tuple(item.name for item in self.run if not item.like)
+        return PretendedObjects(self.add, self.scores, now, besides, unscored)
 
 
 @dataclass(frozen=True)
 class PretendedObjects:
-    """Managed clusters that are copies of others, changed scores, and new workloads."""
+    """Managed clusters that are copies of others, changed scores, new workloads and policies.
+
+    `new`: objects by kind. `now`: when the nodes of the copies are pretended to be observed.
+    `unscored`: the new workloads that are like no other.
+    """
 
     added: tuple[AddedCluster, ...]
     scores: tuple[ScoreChange, ...]
-    workloads: tuple[Object, ...] = ()
+    now: datetime
+    new: Mapping[kinds.Kind, Sequence[Object]] = field(default_factory=dict)
+    unscored: tuple[str, ...] = ()
+
+    @property
+    def policies(self) -> Sequence[str]:
+        """The names of the new policies."""
+        return [*map(name_of, self.new.get(kinds.POLICY, ()))]
 
     def seen(self, kind: kinds.Kind, objects: Iterable[Object]) -> Iterator[Object]:
         """Yield the objects of one kind as the question pretends them: changed, then copied."""
@@ -134,12 +173,12 @@ class PretendedObjects:
             changed = self._rescored(obj) if kind == kinds.ADD_ON_PLACEMENT_SCORE else obj
             yield changed
             for added in self.added:
-                copy = _copied(kind, obj, added)
+                copy = _copied(kind, obj, added, self.now)
                 yield from () if copy is None else (self._rescored(copy),)
 
     def besides(self, kind: kinds.Kind, namespace: str | None) -> Iterator[Object]:
         """Yield the objects of one kind that a list of a namespace has besides; None: of all."""
-        for obj in self.workloads if kind == kinds.MANIFEST_WORK_REPLICA_SET else ():
+        for obj in self.new.get(kind, ()):
             if namespace in (None, obj["metadata"]["namespace"]):
                 yield obj
 
@@ -198,7 +237,11 @@ def _added(item: AddedWorkload, namespace: str, like: Object) -> Object:
     own = {APP: item.name, **labels_of(like)} if like else {APP: item.name}
     amount = format_quantity(item.amount)
     own |= {REQUEST_KIND: item.kind, REQUEST_AMOUNT: amount}
-    requests = {resource_of(item.kind, WHOLE_GPU): amount}
+    annotations = {**(metadata.get("annotations") or {})}
+    device = item.device or ("" if like or item.kind != GPU_KIND else WHOLE_GPU)
+    if device:
+        annotations[f"{PREFIX}devices"] = device
+    requests = {resource_of(item.kind, device or _device_of_pods(like)): amount}
     pod = {"containers": [{"name": "main", "resources": {"requests": requests}}]}
     manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": item.name}, "spec": pod}
     return {
@@ -206,13 +249,30 @@ def _added(item: AddedWorkload, namespace: str, like: Object) -> Object:
             "name": item.name,
             "namespace": namespace,
             "labels": own,
-            "annotations": metadata.get("annotations") or {},
+            "annotations": annotations,
         },
         "spec": {
             "placementRefs": [{"name": item.name}],
             "manifestWorkTemplate": {"workload": {"manifests": [manifest]}},
         },
     }
+
+
+def _policy(item: AddedPolicy, namespace: str) -> Object:
+    supplies = ",".join(
+        f"{'/'.join(filter(None, (one.kind, one.device)))}={format_quantity(one.amount)}"
+        for one in item.supplies
+    )
+    annotations = {f"{PREFIX}supplies": supplies}
+    return {"metadata": {"name": item.name, "namespace": namespace, "annotations": annotations}}
+
+
+def _device_of_pods(workload: Object) -> str:
+    """Return the GPU device that a workload's Pods request; whole GPUs if it can't be told."""
+    pods = pods_of(workload) if workload else ()
+    groups = () if isinstance(pods, InvalidInput) else pods
+    named = (kind_and_device(resource) for group in groups for resource in group.requests)
+    return next((device for kind, device in named if kind == GPU_KIND), WHOLE_GPU)
 
 
 def _entries(obj: Object) -> list[dict[str, Any]]:
@@ -228,7 +288,7 @@ def _changed(entry: dict[str, Any], change: ScoreChange | None) -> dict[str, Any
     return {**entry, "value": change.value} if change else entry
 
 
-def _copied(kind: kinds.Kind, obj: Object, added: AddedCluster) -> Object | None:
+def _copied(kind: kinds.Kind, obj: Object, added: AddedCluster, now: datetime) -> Object | None:
     """Return the object that a copy of a cluster has where the cluster has this one; else None."""
     metadata, name, like = obj["metadata"], added.name, added.like
     if kind == kinds.MANAGED_CLUSTER and name_of(obj) == like:
@@ -244,7 +304,7 @@ def _copied(kind: kinds.Kind, obj: Object, added: AddedCluster) -> Object | None
         return {**obj, "metadata": {**metadata, "namespace": name}}
     if kind == kinds.NODE_INVENTORY and metadata.get("namespace") == like:
         moved = {**metadata, "name": name, "namespace": name}
-        status = obj.get("status") or {}
+        status = {**(obj.get("status") or {}), "observedTime": rfc3339(now), "validUntil": None}
         if added.gpus:
             status = {**status, "nodes": nodes_with(status.get("nodes") or (), added.nodes)}
         return {**obj, "metadata": moved, "status": _without_pods(status)}

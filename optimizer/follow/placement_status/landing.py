@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 
 from dsf.api.conditions import conditions_of, find
 from dsf.api.names import WORK_PLACEMENT_LABEL
-from dsf.api.plural import counted
 from dsf.api.times import read_time
-from dsf.api.untrusted_text import UntrustedName, UntrustedText
+from dsf.api.untrusted_text import UntrustedName, UntrustedText, counted
 from dsf.kube.port import Object
 from optimizer.follow.placement_status.hub_state import (
     Enforcement,

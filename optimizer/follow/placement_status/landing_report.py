@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from dsf.api.conditions import Condition
-from dsf.api.plural import counted
 from dsf.api.times import rfc3339
-from dsf.api.untrusted_text import UntrustedName, escaped, listed
+from dsf.api.untrusted_text import UntrustedName, counted, escaped, listed
 from dsf.cli.output import TextTable
 from optimizer.snapshot.workload_pods import PODS_PENDING
 from optimizer.wire.placement_status import LandingState, PlacementStatus

@@ -1,15 +1,12 @@
 """Drift from a record: what is on the hub no longer as the plan in force found or wrote it."""
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, NamedTuple
 
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.optimization import Optimization
-from dsf.api.plural import joined
-from dsf.api.untrusted_text import UntrustedName, listed
+from dsf.api.untrusted_text import InvalidInput, UntrustedName, joined, listed, quoted
 from dsf.kube.changes import Change, Create, Patch
 from dsf.kube.kinds import (
     MANAGED_CLUSTER,
@@ -21,124 +18,26 @@ from dsf.kube.kinds import (
 )
 from optimizer.domain.arrays import members_by_key
 from optimizer.domain.fleet import Selector
-from optimizer.domain.issue import Issue
-from optimizer.domain.settings import DEFAULTS
-from optimizer.follow.placement_status.comparison import placement_status
 from optimizer.follow.placement_status.drift import drifted
 from optimizer.follow.placement_status.exceeded_capacity import exceeded_capacity
 from optimizer.follow.placement_status.hub_state import read_hub_state
 from optimizer.follow.record.content import RecordContent, recorded_facts
-from optimizer.follow.record.plan_history import (
-    PlanHistory,
-    history_of,
-    in_force,
-    rolling_out,
-    unwritten,
-)
-from optimizer.follow.record.recorded_plan import NOT_VERIFIED, RecordedPlan
+from optimizer.follow.record.plan_history import unwritten
+from optimizer.follow.record.recorded_plan import RecordedPlan
 from optimizer.plan.generated_objects import taken_names
 from optimizer.plan.manifests import generated_name
 from optimizer.snapshot.object_readers import cluster_selectors, name_of, placement_of
 from optimizer.snapshot.observation import Observation, workloads_by_placement
 from optimizer.snapshot.ownership.others import contradicting
 from optimizer.snapshot.ownership.others_part import enforces
-from optimizer.wire.placement_status import (
-    NotCompared,
-    PlacementDrift,
-    PlacementStatus,
-    SolverFailure,
-    UnplacedByPlan,
-    WorkloadLanding,
-)
+from optimizer.wire.placement_status import NotCompared, PlacementDrift, WorkloadLanding
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.result import Unplaced
-from optimizer.wire.rollout import ROLLOUT_IN_PROGRESS
 
 MAX_PATHS = 10
 """Fields of one object that a drift names."""
 
-_REPLICA_SET = MANIFEST_WORK_REPLICA_SET.kind
 _KINDS = {"policy": POLICY, "workload": MANIFEST_WORK_REPLICA_SET, "cluster": MANAGED_CLUSTER}
-
-
-def plans_in_force(
-    records: Iterable[RecordedPlan], optimization: str | None = None
-) -> list[RecordedPlan]:
-    """Return the plan in force of an optimization, or of each; none while a rollout replaces it.
-
-    One that the optimizer did not sign counts only where there is no other.
-    """
-    every = tuple(records)
-    found = list[RecordedPlan]()
-    for name in dict.fromkeys(item.spec.optimization for item in every):
-        history = history_of(every, name)
-        applied = (item for item in history if item.phase == "Applied")
-        current = in_force(history) or next(applied, None)
-        if current and optimization in (None, name) and rolling_out(history) is None:
-            found.append(current)
-    return found
-
-
-def recorded_status(
-    observation: Observation,
-    namespace: str,
-    records: Sequence[RecordedPlan] | Issue,
-    optimization: str | None = None,
-    *,
-    cluster_label_key: str = DEFAULTS.cluster_label_key,
-) -> PlacementStatus:
-    """Return the status of a namespace, or of an optimization, compared with its records too.
-
-    It names the plans in force whose solver failed. An object that differs in itself is not named
-    twice. A Placement that is as it was recorded was not edited, whatever the labels of clusters
-    make of it now, or whoever deleted its binding.
-    """
-    unread = tuple[NotCompared, ...]()
-    if isinstance(records, Issue):
-        unread = (NotCompared(reason=records.reason, message=records.message),)
-        records = ()
-    rolling_out = {item.spec.optimization for item in records if item.is_rolling_out}
-    status = placement_status(observation, namespace, optimization, rolling_out=rolling_out)
-    in_force = plans_in_force(records, optimization)
-    found = [record_drift(record, observation, cluster_label_key) for record in in_force]
-    misplaced = [item for each in found for item in each.misplaced]
-    elsewhere = {item.workload for item in misplaced}
-    rows = [item for item in status.workloads if item.workload not in elsewhere]
-    rows = sorted((*rows, *misplaced), key=lambda item: (item.workload, item.cluster))
-    placed = {item.workload for item in rows}
-    coming = [(item, _coming(item, placed)) for item in records if item.is_rolling_out]
-    left_out = (*coming, *zip(in_force, (each.unplaced for each in found), strict=True))
-    explained = {(PLACEMENT.kind, name) for each in found for name in each.explained}
-    kept = [item for item in status.drift if (item.kind, item.name) not in explained]
-    known = {(item.kind, item.name) for item in kept if item.kind != _REPLICA_SET}
-    more = [item for each in found for item in each.drift if (item.kind, item.name) not in known]
-    return status.model_copy(
-        update={
-            "landed": status.landed and not misplaced,
-            "workloads": tuple(rows) if misplaced else status.workloads,
-            "drift": (*kept, *more),
-            "solver_failures": tuple(_solver_failures(in_force)),
-            "unplaced": tuple(
-                item
-                for record, unplaced in left_out
-                for item in _since_first(
-                    unplaced, record, history_of(records, record.spec.optimization)
-                )
-            ),
-            "not_compared": (*unread, *(each.not_compared for each in found if each.not_compared)),
-        }
-    )
-
-
-def _solver_failures(in_force: Iterable[RecordedPlan]) -> Iterator[SolverFailure]:
-    for record in in_force:
-        if failed := record.solver_failure:
-            yield SolverFailure(
-                optimization=record.spec.optimization,
-                revision=record.spec.revision,
-                cause=failed.reason,
-                message=failed.message,
-            )
 
 
 class RecordDrift(NamedTuple):
@@ -152,7 +51,7 @@ class RecordDrift(NamedTuple):
     explained: frozenset[str] = frozenset()
     misplaced: tuple[WorkloadLanding, ...] = ()
     not_compared: NotCompared | None = None
-    unplaced: tuple[UnplacedByPlan, ...] = ()
+    unplaced: tuple[Unplaced, ...] = ()
 
 
 def record_drift(
@@ -168,61 +67,13 @@ def record_drift(
     if not record.intact:
         message = "it was edited by hand, so nothing is compared with it: apply a plan again"
         return RecordDrift((drifted("RecordEdited", PLACEMENT_PLAN, record.name, message),))
-    content = _verified_content(record)
+    content = record.verified_content()
     if isinstance(content, InvalidInput):
         said = f"the hub is not compared with PlacementPlan {record.name}: {content.message}"
         return RecordDrift(not_compared=NotCompared(reason=content.reason, message=said))
     select = cluster_selectors(observation.managed_clusters, cluster_label_key)
     drift = _Comparison(record, content, observation, select).drift()
-    return drift._replace(unplaced=_unplaced(record, content.unplaced))
-
-
-def _verified_content(record: RecordedPlan) -> RecordContent | InvalidInput:
-    return record.problem or (NOT_VERIFIED if record.signed is None else record.content())
-
-
-def _coming(record: RecordedPlan, placed: Container[str]) -> tuple[UnplacedByPlan, ...]:
-    """Return what a plan that is rolled out leaves out, and what it places in a later step."""
-    content = _verified_content(record)
-    if isinstance(content, InvalidInput):
-        return ()
-    said = f"revision {record.spec.revision} places it in a step that its rollout has yet to make"
-    later = (
-        Unplaced(workload=name, reason=ROLLOUT_IN_PROGRESS, message=said)
-        for name in dict.fromkeys(item.workload for item in content.assignments)
-        if name not in placed
-    )
-    return _unplaced(record, (*content.unplaced, *later))
-
-
-def _unplaced(record: RecordedPlan, found: Iterable[Unplaced]) -> tuple[UnplacedByPlan, ...]:
-    made = {"plan": record.name, "since": record.created}
-    return tuple(UnplacedByPlan(**dict(item), **made) for item in found)
-
-
-def _since_first(
-    unplaced: Iterable[UnplacedByPlan], record: RecordedPlan, history: PlanHistory
-) -> Iterator[UnplacedByPlan]:
-    """Yield workloads since the first of the consecutive plans in force that left them out.
-
-    `earlier`: no record says whether a plan before that one left them out too.
-    """
-    left = {item.workload: item for item in unplaced if item.reason != ROLLOUT_IN_PROGRESS}
-    since, going_on, oldest = dict[str, datetime | None](), set(left), record.spec.revision
-    for plan in history:
-        if not going_on or plan.spec.revision >= oldest or not plan.was_written:
-            continue
-        content = _verified_content(plan)
-        if isinstance(content, InvalidInput):
-            break
-        told = {item.workload for item in content.unplaced}
-        since |= dict.fromkeys(going_on & told, plan.created)
-        going_on &= told
-        oldest = plan.spec.revision
-    for item in unplaced:
-        earlier = item.workload in going_on and oldest > 1
-        first = since.get(item.workload, item.since)
-        yield item.model_copy(update={"since": first, "earlier": earlier})
+    return drift._replace(unplaced=content.unplaced)
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,8 +167,9 @@ class _Comparison:
             differing = [name for name in every if digests.get(name) != fields.get(name)]
             if differing:
                 reason = f"{subject.partition(' ')[0].capitalize()}Changed"
-                named = joined(map(str, differing), MAX_PATHS)
-                message = f"{named} differ from what {self.plan} was made for"
+                named = joined(map(quoted, differing), MAX_PATHS)
+                verb = "differ" if len(differing) > 1 else "differs"
+                message = f"{named} {verb} from what {self.plan} was made for"
                 yield _changed(reason, subject, message)
         replica_sets = set(map(name_of, self.observation.workloads))
         for name in sorted({item.workload for item in self.content.assignments} - replica_sets):

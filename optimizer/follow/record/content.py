@@ -15,11 +15,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.json_input import value_count
-from dsf.api.untrusted_text import UntrustedName
+from dsf.api.untrusted_text import InvalidInput, UntrustedName
 from dsf.kube.port import Object
-from dsf.kube.selectors import valid_selector
 from optimizer.domain.fleet import CandidatePolicy, Workload
 from optimizer.domain.issue import Issue
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
@@ -34,6 +32,7 @@ from optimizer.snapshot.object_readers import (
     read_workload,
 )
 from optimizer.snapshot.observation import Observation
+from optimizer.snapshot.requested_workloads import selected_keys
 from optimizer.wire.base import GeneratedObject, ResultPart
 from optimizer.wire.object_specs import ClusterSpec
 from optimizer.wire.request import OptimizeRequest, RequestedCluster
@@ -76,7 +75,7 @@ def recorded_facts(
     read = {name: read_workload(obj, asked.get(name)) for name, obj in replica_sets.items()}
     workloads = [item for item in read.values() if isinstance(item, Workload)]
     stated, digests = _of_policies(observation, request, decision)
-    keys = _keys(text for item in workloads for text in item.workload_selectors)
+    keys = selected_keys(text for item in workloads for text in item.workload_selectors)
     for name, item in read.items():
         subject = f"workload {UntrustedName(name)}"
         stated[subject] = _requests(item)
@@ -128,8 +127,8 @@ def _of_clusters(
     asked = {item.name: item for item in request.clusters}
     keys = {item.key for workload in workloads for item in workload.spread}
     keys |= {limit.per for limit in request.limits if limit.per}
-    keys |= _keys(text for item in workloads for text in item.cluster_selectors)
-    keys |= _keys(limit.cluster_selector for limit in request.limits)
+    keys |= selected_keys(text for item in workloads for text in item.cluster_selectors)
+    keys |= selected_keys(limit.cluster_selector for limit in request.limits)
     return {
         f"cluster {name_of(obj)}": _digests(_allocatable(obj, asked.get(name_of(obj))))
         | _labels(obj, keys)
@@ -174,10 +173,6 @@ def _allocatable(cluster: Object, asked: RequestedCluster | None) -> dict[str, A
 def _labels(obj: Object, keys: Iterable[str]) -> dict[str, str]:
     own = labels_of(obj)
     return {f"label {UntrustedName(key)}": _digest(own[key]) for key in keys if key in own}
-
-
-def _keys(selectors: Iterable[str]) -> set[str]:
-    return {term.key for text in set(selectors) for term in valid_selector(text).requirements}
 
 
 def _digests(said: Mapping[str, Any]) -> dict[str, str]:

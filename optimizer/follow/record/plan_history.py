@@ -1,18 +1,18 @@
 """The recorded plans of one optimization: which is in force, and which records come and go."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import Field
 
 from dsf.api.crd.placement_plan import RolloutPhase
-from dsf.api.invalid_input import InvalidInput
-from dsf.api.untrusted_text import UntrustedName, UntrustedText, listed
+from dsf.api.names import DEFAULT_OPTIMIZATION
+from dsf.api.untrusted_text import InvalidInput, UntrustedName, UntrustedText, listed
 from dsf.kube.changes import Change, Delete, Patch
 from dsf.kube.kinds import PLACEMENT_PLAN
 from optimizer.follow.record.content import RecordContent, recorded_facts
-from optimizer.follow.record.plan_status import settled, superseded
+from optimizer.follow.record.plan_status import NOTHING_WRITTEN, settled, superseded
 from optimizer.follow.record.recorded_plan import RecordedPlan, recorded_request, restored_part
 from optimizer.plan.basis import digest_of_json
 from optimizer.plan.generated_objects import changes
@@ -20,7 +20,12 @@ from optimizer.plan.plan import Plan
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.base import Name, ResultPart, Sentence
 from optimizer.wire.request import OptimizeRequest
-from optimizer.wire.request_problem import RequestProblem, validated_request
+from optimizer.wire.request_problem import (
+    FieldProblem,
+    RequestProblem,
+    invalid_request,
+    validated_request,
+)
 from optimizer.wire.rollout import RolloutStatus
 
 PlanHistory = Sequence[RecordedPlan]
@@ -39,6 +44,33 @@ _ENDED: Mapping[RolloutPhase, str] = {
 def history_of(records: Iterable[RecordedPlan], optimization: str) -> tuple[RecordedPlan, ...]:
     """Return the plans of an optimization, in the order of the records."""
     return tuple(item for item in records if item.spec.optimization == optimization)
+
+
+def optimizations_of(records: Iterable[RecordedPlan]) -> set[str]:
+    """Return the optimizations of records; those that others wrote count if there are no more."""
+    every = tuple(records)
+    own = [item for item in every if item.problem is None]
+    return {item.spec.optimization for item in own or every}
+
+
+def only_optimization(
+    namespace: str, names: Iterable[str], field: str = "optimization"
+) -> str | RequestProblem:
+    """Return the only one of these optimizations, or `default` without any; refused if several."""
+    first, *others = sorted({*names}) or [DEFAULT_OPTIMIZATION]
+    if not others:
+        return first
+    found = (first, *others)
+    several = f"namespace {namespace} has the optimizations {listed(found)}: name one"
+    return invalid_request((FieldProblem(field, several, found),))
+
+
+def meant_optimization(
+    namespace: str, names: Collection[str], field: str = "optimization"
+) -> str | RequestProblem:
+    """Return which of these a question means: `default` if it is one of them, else the only one."""
+    own = [name for name in names if name == DEFAULT_OPTIMIZATION]
+    return only_optimization(namespace, own or names, field)
 
 
 def next_revision(records: Sequence[RecordedPlan], optimization: str) -> int:
@@ -106,10 +138,18 @@ def in_force_text(history: PlanHistory, rollout: RolloutStatus | None) -> str:
         back = rollout is not None and rollout.turning_back
         done = "to which a rollout goes back from" if back else "being replaced by"
         return f"{text}, {done} revision {coming.spec.revision} ({at})"
-    begun = newest.status.rollout is None or newest.status.rollout.target > 0
-    if newest is not current and newest.phase in ("Applying", "Failed") and begun:
-        return f"{text}, a part of which was replaced: {what_became(newest, history)}"
-    return text
+    return text + _part_replaced(newest, history)
+
+
+def _part_replaced(newest: RecordedPlan, history: PlanHistory) -> str:
+    """Return what the newest plan, which is not in force, has replaced; empty if it is whole."""
+    progress, became = newest.status.rollout, what_became(newest, history)
+    not_begun = progress is not None and not max(progress.source, progress.target)
+    if newest.phase not in ("Applying", "Failed") or not_begun:
+        return ""
+    if newest.latest and newest.latest.reason == NOTHING_WRITTEN:
+        return f"; nothing of a later plan was written: {became}"
+    return f", a part of which was replaced: {became}"
 
 
 def _revision(record: RecordedPlan) -> str:
@@ -140,7 +180,10 @@ def interrupted(
                 if isinstance(content, RecordContent)
                 else None
             )
-            yield settled(record, missing, now)
+            known = content.changes if isinstance(content, RecordContent) else ()
+            planned = {(item.kind, item.name) for item in known}
+            left = {(item.kind.kind, item.name) for item in missing or ()}
+            yield settled(record, missing, now, nothing=bool(planned) and planned <= left)
 
 
 def unwritten(
@@ -185,9 +228,9 @@ class ObjectiveInForce(ResultPart):
     """The objective in force, which a question takes that says none."""
 
     message: Sentence
-    record: Annotated[Name, Field(description="The PlacementPlan in force; empty: none is.")]
-    digest: Annotated[Name, Field(description="The digest of that plan; or empty.")]
-    scores: Annotated[dict[Name, float], Field(description="Weight by score.")]
+    record: Name = Field(description="The PlacementPlan in force; empty: none is.")
+    digest: Name = Field(description="The digest of that plan; or empty.")
+    scores: dict[Name, float] = Field(description="Weight by score.")
 
 
 class RequestInForce(NamedTuple):
@@ -198,6 +241,14 @@ class RequestInForce(NamedTuple):
 
     record: RecordedPlan | None
     request: OptimizeRequest
+
+    @property
+    def whose(self) -> str:
+        """Whose request it is, in words."""
+        name = f"optimization {UntrustedName(self.request.optimization)}"
+        if self.record is None:
+            return name
+        return f"the plan in force, revision {self.record.spec.revision} of {name}"
 
     @property
     def objective(self) -> dict[str, Any]:

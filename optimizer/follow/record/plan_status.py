@@ -5,10 +5,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from dsf.api.conditions import Condition, merged
-from dsf.api.crd.placement_plan import PlanPhase, RecordedProgress
-from dsf.api.plural import counted, joined
+from dsf.api.crd.placement_plan import PlanPhase, RecordedChanges, RecordedProgress
 from dsf.api.times import rfc3339
-from dsf.api.untrusted_text import UntrustedName, quoted
+from dsf.api.untrusted_text import UntrustedName, counted, joined, quoted
 from dsf.kube.changes import Change, Patch
 from dsf.kube.kinds import PLACEMENT_PLAN
 from optimizer.domain.solution import SOLVER_FAILED, Solution, solver_issues
@@ -22,6 +21,9 @@ from optimizer.wire.result import FailedChange
 
 APPLIED, SUPERSEDED = "Applied", "Superseded"
 """Types of conditions: all objects of the plan were written; something later replaced them."""
+
+NOTHING_WRITTEN = "NothingWritten"
+"""Reason of the condition Applied of a plan that failed and has no object as it planned it."""
 
 _SHOWN = 5
 """Objects that a message names before it says how many more there are."""
@@ -65,18 +67,29 @@ def applied(record: RecordedPlan, now: datetime) -> Patch:
 def refused(record: RecordedPlan, failed: Sequence[FailedChange], now: datetime) -> Patch:
     """Return the status of a plan of which the hub refused some writes."""
     said = _some(f"{item.kind} {item.name}: {quoted(item.message)}" for item in failed)
-    message = (
-        f"the hub refused {counted(len(failed), 'write')}: {said};"
-        " the same request again writes what is missing"
+    planned = record.spec.changes or RecordedChanges()
+    writes = planned.create + planned.patch + planned.delete
+    part, reason = (
+        (f"all {counted(writes, 'write')}", NOTHING_WRITTEN)
+        if len(failed) == writes
+        else (f"{len(failed)} of {counted(writes, 'write')}", "HubRefused")
     )
-    return _status(record, "Failed", Condition(APPLIED, "False", "HubRefused", message), now)
+    message = f"the hub refused {part}: {said}; the same request again writes what is missing"
+    return _status(record, "Failed", Condition(APPLIED, "False", reason, message), now)
 
 
-def settled(record: RecordedPlan, missing: Sequence[Change] | None, now: datetime) -> Patch:
-    """Return the status of a plan whose writer died.
+def settled(
+    record: RecordedPlan, missing: Sequence[Change] | None, now: datetime, *, nothing: bool = False
+) -> Patch:
+    """Return the status of a plan whose writer died, or that a rollout ended without saying so.
 
-    `missing`: what it left unwritten; None if the record can't tell.
+    `missing`: what it left unwritten; None if the record can't tell. `nothing`: it wrote nothing.
     """
+    ended = record.status.rollout and record.status.rollout.phase
+    if ended == "Cancelled":
+        return cancelled(record, now)
+    if ended == "TurnedBack":
+        return turned_back(record, now)
     if missing is not None and not missing:
         return applied(record, now)
     if missing is None:
@@ -85,7 +98,8 @@ def settled(record: RecordedPlan, missing: Sequence[Change] | None, now: datetim
         said = _some(f"{item.kind.kind} {UntrustedName(item.name)}" for item in missing)
         left = f"{counted(len(missing), 'object')} differ: {said}"
     message = f"the writer ended before the plan was whole; {left}; plan again, or roll back"
-    return _status(record, "Failed", Condition(APPLIED, "False", "Interrupted", message), now)
+    reason = NOTHING_WRITTEN if nothing else "Interrupted"
+    return _status(record, "Failed", Condition(APPLIED, "False", reason, message), now)
 
 
 def superseded(record: RecordedPlan, by: RecordedPlan, now: datetime) -> Patch:

@@ -4,10 +4,8 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from dsf.api.invalid_input import InvalidInput
-from dsf.api.plural import joined
 from dsf.api.times import rfc3339
-from dsf.api.untrusted_text import UntrustedName
+from dsf.api.untrusted_text import InvalidInput, UntrustedName, joined
 from dsf.cli.output import TextTable
 from optimizer.domain.arrays import members_by_key
 from optimizer.domain.solution import Assignment
@@ -18,7 +16,7 @@ from optimizer.model.wire_values import assignment_value, policy_value
 from optimizer.plan.plan import Plan, result
 from optimizer.plan.workload_moves import moved_between
 from optimizer.wire.plan_record import PlanRecord, PlanSummary, RollbackResult, ScoreVersion
-from optimizer.wire.request_problem import NOT_FOUND, RequestProblem
+from optimizer.wire.request_problem import ProblemKind, RequestProblem
 from optimizer.wire.result import Applied, WorkloadMove
 
 
@@ -82,7 +80,8 @@ def rollback_result(made: Plan, applied: Applied | None) -> RollbackResult:
     """Return the answer of POST /rollback; `applied` is None for a dry run."""
     if made.rollback is None:
         raise ValueError("the plan restores none")
-    return RollbackResult(**dict(result(made, applied)), **made.rollback.model_dump())
+    said = {"optimization": made.optimization, **made.rollback.model_dump()}
+    return RollbackResult(**dict(result(made, applied)), **said)
 
 
 def unknown_plan(said: str, namespace: str, plans: Iterable[PlanSummary]) -> RequestProblem:
@@ -90,12 +89,9 @@ def unknown_plan(said: str, namespace: str, plans: Iterable[PlanSummary]) -> Req
     kept = {item.digest[:DIGEST_SHOWN]: item for item in plans}
     near = get_close_matches(said[:DIGEST_SHOWN], kept, n=_NEAR) or kept
     named = joined((_named(kept[digest]) for digest in near), _NEAR)
-    return RequestProblem(
-        status=NOT_FOUND,
-        reason="UnknownPlan",
-        title="The plan is not recorded",
-        detail=f"no plan that is kept in namespace {namespace} has the revision or digest"
-        f" {UntrustedName(said)}; there {f'are {named}' if named else 'is none'}",
+    return ProblemKind.UNKNOWN_PLAN.because(
+        f"no plan that is kept in namespace {namespace} has the revision or digest"
+        f" {UntrustedName(said)}; there {f'are {named}' if named else 'is none'}"
     )
 
 
@@ -105,7 +101,8 @@ _NEAR = 5
 
 def _named(item: PlanSummary) -> str:
     when = f" of {rfc3339(item.created)}" if item.created else ""
-    return f"revision {item.revision}{when} ({item.digest[:DIGEST_SHOWN]})"
+    of = UntrustedName(item.optimization)
+    return f"revision {item.revision} of optimization {of}{when} ({item.digest[:DIGEST_SHOWN]})"
 
 
 def _summary(record: RecordedPlan) -> Mapping[str, Any]:

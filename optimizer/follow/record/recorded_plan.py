@@ -25,9 +25,8 @@ from dsf.api.crd.placement_plan import (
     RecordedScoreVersion,
 )
 from dsf.api.crd.structural_schema import ConditionModel
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import IN_PROGRESS, OPTIMIZATION_LABEL, ROLLOUT_LABEL
-from dsf.api.untrusted_text import UntrustedName
+from dsf.api.untrusted_text import InvalidInput, UntrustedName
 from dsf.kube.kinds import PLACEMENT_PLAN
 from dsf.kube.port import Object
 from optimizer.domain.solution import SOLVER_FAILED
@@ -67,14 +66,13 @@ NOT_SIGNED = InvalidInput(
     " an earlier version wrote it",
 )
 """Why a record is not what the optimizer decided."""
-NOT_VERIFIED = InvalidInput(
+_NOT_VERIFIED = InvalidInput(
     "RecordNotVerified",
     "whether the optimizer wrote it is not known, because the key that signs records can't be read:"
     " ask the optimizer's service, which has it",
 )
 """Why nobody without the key can tell that a record is what the optimizer decided."""
 EDITED = InvalidInput("RecordEdited", "someone edited it: its recordDigest does not match")
-
 
 MAX_STEPS_CHARACTERS = 400_000
 """Packed steps of a rollout: with the content they stay below the 1.5 MiB of a request to etcd."""
@@ -150,6 +148,10 @@ class RecordedPlan:
         if not self.intact:
             return EDITED
         return unpacked(self.spec.content, RecordContent)
+
+    def verified_content(self) -> RecordContent | InvalidInput:
+        """Return the content if the optimizer signed the record; else why it is not used."""
+        return self.problem or (_NOT_VERIFIED if self.signed is None else self.content())
 
 
 def restored_part(rollback: RecordedRollback) -> str:

@@ -1,24 +1,29 @@
 """Rollback: which recorded plan is restored, from which request and with which decision."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dsf.api.crd.placement_plan import RecordedRollback
-from dsf.api.invalid_input import InvalidInput
-from dsf.api.untrusted_text import UntrustedName
+from dsf.api.untrusted_text import InvalidInput, UntrustedName
 from dsf.kube.kinds import POLICY
 from optimizer.domain.fleet import CandidatePolicy, Cluster
 from optimizer.domain.issue import Issue
 from optimizer.domain.solution import Assignment
 from optimizer.follow.record.content import RecordContent
-from optimizer.follow.record.plan_history import PlanHistory, in_force
+from optimizer.follow.record.plan_history import (
+    PlanHistory,
+    history_of,
+    in_force,
+    only_optimization,
+    optimizations_of,
+)
 from optimizer.follow.record.recorded_plan import NOT_SIGNED, RecordedPlan
 from optimizer.snapshot.annotations import PREFIX
 from optimizer.snapshot.fleet_snapshot import FleetSnapshot
 from optimizer.snapshot.object_readers import name_of, read_policy
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.request import OptimizeRequest, RollbackRequest
-from optimizer.wire.request_problem import CONFLICT, NOT_FOUND, RequestProblem
+from optimizer.wire.request_problem import CONFLICT, ProblemKind, RequestProblem
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +80,22 @@ class RestoredPlan:
         return self.request.model_copy(update={"missing_score": 0.0})
 
 
-def restored_plan(history: PlanHistory, asked: RollbackRequest) -> RestoredPlan | RequestProblem:
+def restored_plan(
+    records: Sequence[RecordedPlan], asked: RollbackRequest
+) -> RestoredPlan | RequestProblem:
     """Return the plan to restore; without a revision or digest, the plan before the current one.
 
     That is the newest earlier plan that was written and generated other objects. After a reset, it
     is the newest plan that was written. With a workload, it is the plan in force, with that one
-    where it was.
+    where it was. Refused, with the names, if several optimizations have plans and none was named.
     """
-    if asked.workload:
+    named = optimizations_of(i for i in records if asked.digest in (None, i.spec.digest))
+    optimization = asked.optimization or only_optimization(asked.namespace, named)
+    if isinstance(optimization, RequestProblem):
+        return optimization
+    asked = asked.model_copy(update={"optimization": optimization})
+    history = history_of(records, optimization)
+    if asked.workload and history:
         return _undone_move(history, asked, asked.workload)
     record = next(_candidates(history, asked), None)
     return _restored(history, record, asked) if record else _unknown(history, asked)
@@ -151,6 +164,10 @@ def _with_workload(now: RestoredPlan, then: RestoredPlan, workload: str) -> Rest
         "policies": (*(i for i in now.content.policies if i.cluster not in free), *policies),
         "objects": (*now.content.objects, *generated),
         "assumptions": {**now.content.assumptions, **said},
+        "unplaced": (
+            *(item for item in now.content.unplaced if item.workload != workload),
+            *(item for item in then.content.unplaced if item.workload == workload),
+        ),
     }
     clusters = {item.name: item for item in now.request.clusters}
     for item in then.request.clusters:
@@ -197,13 +214,10 @@ def no_records(why: Issue) -> RequestProblem:
 
 def no_longer_in_force(record: RecordedPlan, why: str) -> RequestProblem:
     """Return the refusal to apply once more a plan that something has replaced since."""
-    return RequestProblem(
-        status=CONFLICT,
-        reason="NotInForce",
-        title="The plan was applied before, and is not in force any more",
-        detail=f"plan {record.spec.digest[:12]} was applied before, as PlacementPlan {record.name}"
+    return ProblemKind.NOT_IN_FORCE.because(
+        f"plan {record.spec.digest[:12]} was applied before, as PlacementPlan {record.name}"
         f" of namespace {record.namespace}, and is not in force: {why}; nothing was written;"
-        " plan again, or roll back to its revision",
+        " plan again, or roll back to its revision"
     )
 
 
@@ -270,23 +284,15 @@ def _unknown(history: PlanHistory, asked: RollbackRequest) -> RequestProblem:
     if asked.to_revision is None and asked.digest is None and history:
         return _no_earlier(history, f"{whose} has no earlier plan that was written")
     named = f"revision {asked.to_revision}" if asked.to_revision is not None else "this digest"
-    return RequestProblem(
-        status=NOT_FOUND,
-        reason="UnknownPlan",
-        title="The plan is not recorded",
-        detail=f"{whose} has no plan of {named}; kept are revisions {kept}"
+    return ProblemKind.UNKNOWN_PLAN.because(
+        f"{whose} has no plan of {named}; kept are revisions {kept}"
         if history
-        else f"no plan of {whose} is recorded",
+        else f"no plan of {whose} is recorded"
     )
 
 
 def _no_earlier(history: PlanHistory, why: str) -> RequestProblem:
-    return RequestProblem(
-        status=CONFLICT,
-        reason="NoEarlierPlan",
-        title="There is no earlier plan",
-        detail=f"{why}; kept are revisions {_kept(history)}",
-    )
+    return ProblemKind.NO_EARLIER_PLAN.because(f"{why}; kept are revisions {_kept(history)}")
 
 
 def _kept(history: PlanHistory) -> str:
@@ -297,10 +303,6 @@ def _kept(history: PlanHistory) -> str:
 
 
 def _unusable(record: RecordedPlan, why: str) -> RequestProblem:
-    return RequestProblem(
-        status=CONFLICT,
-        reason="UnusableRecord",
-        title="The record of the plan can't be used",
-        detail=f"PlacementPlan {record.name}: {why};"
-        " name another revision, or plan again with POST /optimize",
+    return ProblemKind.UNUSABLE_RECORD.because(
+        f"PlacementPlan {record.name}: {why}; name another revision, or plan again"
     )

@@ -2,18 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 
-from dsf.api.plural import joined
-from dsf.api.untrusted_text import UntrustedName, quoted
+from dsf.api.untrusted_text import UntrustedName, joined, quoted
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, Solution
 from optimizer.follow.record.recorded_plan import restored_part
 from optimizer.follow.record.rollback import RestoredPlan
+from optimizer.model.objective import objective
 from optimizer.model.parameters import ClusterResource
 from optimizer.model.predicates import ResourceIndex, ineligible
-from optimizer.model.problem import Problem, objective
+from optimizer.model.problem import Problem
 from optimizer.model.rules import chosen_part, violations
 from optimizer.plan.basis import assumptions
-from optimizer.wire.request_problem import CONFLICT, FieldProblem, RequestProblem
+from optimizer.wire.request_problem import FieldProblem, ProblemKind, RequestProblem
 
 MAX_DIFFERENCES = 100
 """Differences that a refusal lists."""
@@ -48,14 +48,11 @@ def not_allowed(restored: RestoredPlan, differences: Sequence[FieldProblem]) -> 
     """Return the refusal of a rollback that the hub no longer allows, with the differences."""
     messages = (item.message for item in differences)
     listed = joined(messages, DIFFERENCES_IN_DETAIL, separator="; ")
-    return RequestProblem(
-        status=CONFLICT,
-        reason="RollbackRefused",
-        title="The hub no longer allows this plan",
-        detail=f"{restored_part(restored.of)} of optimization"
+    return ProblemKind.ROLLBACK_REFUSED.because(
+        f"{restored_part(restored.of)} of optimization"
         f" {UntrustedName(restored.record.spec.optimization)} can't be restored: {listed}; restore"
-        " what it needs, name another revision, or plan again with POST /optimize",
-        errors=tuple(differences[:MAX_DIFFERENCES]),
+        " what it needs, name another revision, or plan again",
+        tuple(differences[:MAX_DIFFERENCES]),
     )
 
 
@@ -63,7 +60,8 @@ def _differences(restored: RestoredPlan, fleet: Fleet, problem: Problem) -> Iter
     """Yield what forbids the recorded decision; then what changed of what it rested on."""
     decision = restored.content.decision
     broken = list(_not_candidates(fleet, problem, decision)) or [
-        FieldProblem("rule", said) for said in violations(problem, decision)
+        FieldProblem("rule", f"it would not hold that {rule}")
+        for rule in violations(problem, decision)
     ]
     yield from broken
     if broken:

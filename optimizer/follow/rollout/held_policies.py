@@ -4,8 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from dsf.api.conditions import is_true
 from dsf.api.optimization import Optimization
-from dsf.api.plural import counted
-from dsf.api.untrusted_text import UntrustedName, listed
+from dsf.api.untrusted_text import UntrustedName, counted, listed
 from dsf.kube.changes import Change, Create
 from dsf.kube.kinds import PLACEMENT_BINDING, POLICY
 from optimizer.domain.arrays import members_by_key

@@ -9,11 +9,10 @@ from pydantic import ValidationError
 
 from dsf.api.conditions import Condition, Status, conditions_of, find, merged
 from dsf.api.crd.placement_plan import RecordedProgress, RecordedWait, RolloutPhase, StepTime
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import DEFAULT_OPTIMIZATION, IN_PROGRESS, ROLLOUT_LABEL
 from dsf.api.optimization import Optimization, generating_optimization
-from dsf.api.plural import counted, joined
 from dsf.api.times import read_time, rfc3339
+from dsf.api.untrusted_text import InvalidInput, counted, joined
 from dsf.kube.changes import Patch
 from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, PLACEMENT_PLAN, POLICY
 from dsf.kube.port import Object
@@ -36,7 +35,6 @@ PROGRESSING = "Progressing"
 
 MAX_WAITS = 20
 """Things that a status lists; the message says how many more there are."""
-
 
 _GENERATED_KINDS = frozenset({PLACEMENT.kind, PLACEMENT_BINDING.kind, POLICY.kind})
 
@@ -272,11 +270,20 @@ def _message(plan: RolloutPlan, progress: RolloutProgress) -> str:
     back = ", turning back" if progress.turning_back else ""
     if progress.paused:
         return f"{where}{back}: resume it, turn it back, or cancel it"
-    words = step_words(steps[at - 1].actions) if 0 < at <= len(steps) else "about to begin"
+    words = "about to begin"
+    if 0 < at <= len(steps):
+        actions = steps[at - 1].actions
+        words = step_words(_undone(actions) if progress.turning_back else actions)
     messages = joined((wait.message for wait in progress.waiting_for), 3, separator="; ")
     late = " for longer than its deadline" if progress.overdue else ""
     waits = f"; waits{late} for: {messages}" if messages else ""
     return f"{where}{back}: {words}{waits}"
+
+
+def _undone(step: StepActions) -> StepActions:
+    """Return what a step does on the way back."""
+    swapped = {"enforce": step.release, "release": step.enforce}
+    return step.model_copy(update={**swapped, "start": step.stop, "stop": step.start})
 
 
 def _recorded(progress: RolloutProgress, plan: RolloutPlan | InvalidInput) -> RecordedProgress:

@@ -54,7 +54,7 @@ from optimizer.transition.transition_steps import (
 )
 from optimizer.wire.explanation import GpusToDrain
 from optimizer.wire.plan_record import RecordedStep, RolloutPace, RolloutPlan
-from optimizer.wire.request_problem import UNPROCESSABLE, RequestProblem
+from optimizer.wire.request_problem import ProblemKind, RequestProblem
 
 _OWN_FIELDS = ("apiVersion", "kind", "spec", "placementRef", "subjects")
 """What a generated object has besides its metadata; the rest is the API server's or OCM's."""
@@ -364,16 +364,10 @@ def _as_before(
     }
 
 
-_TOO_LARGE = RequestProblem(
-    status=UNPROCESSABLE,
-    reason="RolloutTooLarge",
-    title="The steps are too large to be recorded",
-    detail="ask for fewer workloads or clusters, or for rollout AllAtOnce",
+_TOO_LARGE = ProblemKind.ROLLOUT_TOO_LARGE.because(
+    "ask for fewer workloads or clusters, or for rollout AllAtOnce"
 )
-_TOO_MANY_MOVES = RequestProblem(
-    status=UNPROCESSABLE,
-    reason="TooManyMoves",
-    title="The plan changes too much to be rolled out step by step",
-    detail=f"more than {MAX_TRANSITION_ASSIGNMENTS} assignments change; ask for fewer"
-    " workloads, or for rollout AllAtOnce",
+_TOO_MANY_MOVES = ProblemKind.TOO_MANY_MOVES.because(
+    f"more than {MAX_TRANSITION_ASSIGNMENTS} assignments change; ask for fewer"
+    " workloads, or for rollout AllAtOnce"
 )

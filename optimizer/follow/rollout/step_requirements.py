@@ -1,21 +1,27 @@
 """What the hub says of a rollout, and what a step needs of it before it is written and complete."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from dsf.api.conditions import is_true
 from dsf.api.optimization import Optimization
-from dsf.api.untrusted_text import UntrustedName
+from dsf.api.untrusted_text import InvalidInput, UntrustedName
+from dsf.kube.kinds import POLICY
 from dsf.kube.port import Object
-from optimizer.domain.solution import PolicyEnforcement
+from optimizer.domain.settings import OptimizerSettings
+from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.follow.placement_status.comparison import placement_status
 from optimizer.follow.placement_status.landing import COMPLIANT
+from optimizer.follow.record.content import RecordContent, unpacked
 from optimizer.follow.rollout.rollout_state import Replica, RolloutState
 from optimizer.plan.manifests import COMPLIANT as COMPLIANT_CLAIM
+from optimizer.plan.nodes_since import enforced_candidates, lacking_nodes
+from optimizer.snapshot.fleet_snapshot import read_objects
 from optimizer.snapshot.object_readers import name_of, replica_set_of
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.placement_status import BoundPolicy, PlacementStatus, WorkloadLanding
+from optimizer.wire.request import OptimizeRequest, RequestedCluster, RequestedPolicy
 from optimizer.wire.rollout import RolloutWait
 
 
@@ -205,3 +211,69 @@ def _landing_wait(replica: Replica, facts: RolloutFacts) -> RolloutWait:
 def _still_there(replica: Replica) -> RolloutWait:
     shown = f"workload {UntrustedName(replica.workload)} on {UntrustedName(replica.cluster)}"
     return RolloutWait(reason="NotIdle", message=f"{shown} is still being removed")
+
+
+def taken_nodes(
+    before: RolloutState,
+    after: RolloutState,
+    packed: str | None,
+    observation: Observation,
+    settings: OptimizerSettings,
+) -> tuple[RolloutWait, ...]:
+    """Return what a step needs and nodes no longer have, checked as for a plan that is applied.
+
+    `packed`: the content of the plan's record; await this in a thread, since it is unpacked.
+    Clusters are left out where something runs that the plan does not place, since its device is
+    not recorded: those of a rollout that turns back, and of replicas that only help to move others.
+    """
+    if not observation.inventories:
+        return ()
+    content = unpacked(packed, RecordContent)
+    request = content if isinstance(content, InvalidInput) else content.asked()
+    if isinstance(content, InvalidInput) or isinstance(request, InvalidInput):
+        return ()
+    devices = {(item.workload, item.cluster): item.device for item in content.assignments}
+    unknown = {item.cluster for item in after.replicas if item not in devices}
+    starting = {item.cluster for item in after.replicas - before.replicas} - unknown
+    if not starting:
+        return ()
+    policies = {name_of(obj): obj for obj in observation.policies}
+    policies |= {name: obj for (kind, name), obj in after.objects.items() if kind == POLICY.kind}
+    seen = replace(observation, policies=tuple(policies.values()))
+    fleet = read_objects(seen, _asked(request, after, starting, seen), settings).fleet
+    decision = Decision(
+        tuple(item for item in after.policies if item.cluster in starting),
+        tuple(
+            Assignment(*item, devices[item]) for item in after.replicas if item.cluster in starting
+        ),
+    )
+    return tuple(
+        RolloutWait(
+            reason="NodesTaken",
+            message=f"{lack.field}: {lack.message}: wait for it, or undo or cancel the rollout",
+        )
+        for lack in lacking_nodes(fleet, decision, enforced_candidates(fleet, decision))
+    )
+
+
+def _asked(
+    request: OptimizeRequest, state: RolloutState, clusters: set[str], seen: Observation
+) -> OptimizeRequest:
+    """Return the request with these clusters and the policies of a state, as far as they exist."""
+    policies, workloads = (
+        set(map(name_of, objects)) for objects in (seen.policies, seen.workloads)
+    )
+
+    def enforcing(cluster: RequestedCluster) -> RequestedCluster:
+        stated = {item.name: item for item in cluster.available_policies}
+        names = sorted(item.policy for item in state.policies if item.cluster == cluster.name)
+        chosen = (
+            stated.get(name, RequestedPolicy(name=name)) for name in names if name in policies
+        )
+        return cluster.model_copy(update={"available_policies": tuple(chosen)})
+
+    targets = (item for item in request.target_workloads if item.name in workloads)
+    chosen = map(enforcing, (item for item in request.clusters if item.name in clusters))
+    return request.model_copy(
+        update={"clusters": tuple(chosen), "target_workloads": tuple(targets)}
+    )

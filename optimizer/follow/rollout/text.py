@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.times import rfc3339
-from dsf.api.untrusted_text import UntrustedName, listed
+from dsf.api.untrusted_text import InvalidInput, UntrustedName, listed
 from dsf.cli.output import TextTable
 from optimizer.follow.rollout.next_step import RolloutMove
 from optimizer.follow.rollout.rollout_record import RolloutRecord, progressing_condition, step_words

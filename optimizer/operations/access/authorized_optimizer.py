@@ -19,7 +19,7 @@ from optimizer.operations.access.shown_plans import ShownPlans
 from optimizer.service.observe_fleet import own_rights
 from optimizer.service.optimizer import Optimizer
 from optimizer.service.plan_writer import Writer
-from optimizer.wire.request_problem import FORBIDDEN, UNAUTHORIZED, RequestProblem
+from optimizer.wire.request_problem import ProblemKind, RequestProblem
 from optimizer.wire.result import Applied, ResetResult
 from optimizer.wire.rollout import RolloutStatus
 
@@ -123,9 +123,14 @@ class AuthorizedOptimizer:
             return None
         user = impersonated(self.user) if to_write and self.writes_as_caller else self.user
         if user is None:
-            return _not_impersonated(self.user)
-        missing = await self._access.auth.missing(user, rights)
-        return _forbidden(user, missing) if missing else None
+            return ProblemKind.NOT_IMPERSONATED.because(
+                "this server writes as its callers, and as no user of Kubernetes itself, such as"
+                f" {self.user.name}: ask as a service account or as a person"
+            )
+        if missing := await self._access.auth.missing(user, rights):
+            listed = "; ".join(map(str, missing))
+            return ProblemKind.CALLER_LACKS_RIGHT.because(f"user {user.name} may not: {listed}")
+        return None
 
     async def of_namespace(self, namespace: str, found: T, *, empty: bool) -> T | RequestProblem:
         """Return an answer about a namespace, or that it does not exist, if the answer is empty.
@@ -169,11 +174,8 @@ class AuthorizedOptimizer:
         audit("write", user=user, **attempt._asdict(), outcome=outcome)
 
 
-READ_ONLY = RequestProblem(
-    status=FORBIDDEN,
-    reason="ReadOnly",
-    title="This server is read-only",
-    detail="ask it for a dry run, or start it with --allow-writes (chart: allowWrites=true)",
+READ_ONLY = ProblemKind.READ_ONLY.because(
+    "ask it for a dry run, or start it with --allow-writes (chart: allowWrites=true)"
 )
 
 
@@ -183,34 +185,11 @@ def audit_failed_login(*, token_sent: bool, address: str) -> None:
     audit("authentication", user=NOT_AUTHENTICATED, address=address, outcome=outcome)
 
 
-UNAUTHENTICATED = RequestProblem(
-    status=UNAUTHORIZED,
-    reason="Unauthorized",
-    title="The caller is not authenticated",
-    detail="send a token for this server: Authorization: Bearer $(kubectl create token NAME"
-    " --audience AUDIENCE); docs/reference/optimizer-access.md says which audience",
+UNAUTHENTICATED = ProblemKind.UNAUTHENTICATED.because(
+    "send a token for this server: Authorization: Bearer $(kubectl create token NAME"
+    " --audience AUDIENCE); docs/reference/optimizer-access.md says which audience"
 )
 """The problem of a caller that did not say who it is, or whose token is not valid."""
-
-
-def _not_impersonated(user: UserInfo) -> RequestProblem:
-    return RequestProblem(
-        status=FORBIDDEN,
-        reason="Forbidden",
-        title="The caller is not impersonated",
-        detail=f"this server writes as its callers, and as no user of Kubernetes itself, such as"
-        f" {user.name}: ask as a service account or as a person",
-    )
-
-
-def _forbidden(user: UserInfo, missing: Rights) -> RequestProblem:
-    listed = "; ".join(map(str, missing))
-    return RequestProblem(
-        status=FORBIDDEN,
-        reason="Forbidden",
-        title="The caller lacks a right",
-        detail=f"user {user.name} may not: {listed}",
-    )
 
 
 def _outcome_text(outcome: object) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from optimizer.plan.plan import Plan
-from optimizer.wire.request_problem import CONFLICT, RequestProblem
+from optimizer.wire.request_problem import ProblemKind, RequestProblem
 
 Owner = tuple[str, str]
 """Name and uid of a user; both are empty where nobody is authenticated."""
@@ -82,11 +82,8 @@ def not_as_shown(made: Plan, expected: str) -> RequestProblem | None:
     """Return why a plan that was made again can't be applied; None if it is the expected one."""
     if expected in ("", made.digest):
         return None
-    return RequestProblem(
-        status=CONFLICT,
-        reason="PlanChanged",
-        title="The plan is not the one that was shown",
-        detail="the plan with the expected digest was shown by another process, too long ago, or is"
+    return ProblemKind.PLAN_CHANGED.because(
+        "the plan with the expected digest was shown by another process, too long ago, or is"
         " applied already; made again, it has another digest, because scores or objects on the hub"
-        " have changed: look at a new dry run, and confirm that",
+        " have changed: look at a new dry run, and confirm that"
     )

@@ -14,7 +14,7 @@ import { Ago } from "./parts/ago";
 import { Link } from "./parts/link";
 import { Busy, ProblemNotice } from "./parts/notice";
 import { counted } from "./parts/sentences";
-import { duration, secondsSince } from "./parts/times";
+import { ago } from "./parts/times";
 import { go, useAddress } from "./parts/use-address";
 import { PlanHistory } from "./plans/plan-history";
 import { PlanView } from "./plans/plan-view";
@@ -62,7 +62,7 @@ export function Page({ api, namespace, onToken, shown = null }: Props) {
           {fleet && `, ${sizeOf(fleet)}`}
           {fleet && readAt > 0 && (
             <>
-              , <Ago time={new Date(readAt).toISOString()} told={atMost} />
+              , <Ago time={new Date(readAt).toISOString()} told={readAgo} />
             </>
           )}
         </p>
@@ -98,9 +98,9 @@ function sizeOf({ clusters, workloads, omitted }: Fleet): string {
   return `${here}, ${counted(workloads.length + (omitted.workloads ?? 0), "workload")}`;
 }
 
-/** How old the shown fleet may be, which goes on while the optimizer does not answer; newer changes may be in it. */
-function atMost(time: string): string {
-  return `at most ${duration(Math.max(0, secondsSince(time)))} old`;
+/** When the whole fleet was read last; what changed since then is shown, too. */
+function readAgo(time: string): string {
+  return `fleet read ${ago(time)}`;
 }
 
 interface ViewProps {

@@ -8,13 +8,13 @@ import math
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
-from dsf.api.plural import counted, joined
-from dsf.api.untrusted_text import UntrustedName, quoted, quoted_name
+from dsf.api.untrusted_text import UntrustedName, counted, joined, quoted, quoted_name
 from optimizer.domain.arrays import members_by_key
 from optimizer.domain.solution import Solution
 from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
 from optimizer.plan.uncovered_others import UNCOVERS_OTHERS
+from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.result import MoveAction, WorkloadMove, WorkloadPlace
 from optimizer.wire.rollout import ReplicaRef, RolloutCommand, RolloutStatus, StepActions
 
@@ -42,7 +42,7 @@ WORST_FIRST: Sequence[MoveAction] = ("stops", "shrinks", "moves", "starts", "wai
 _VERDICTS = {
     "Optimal": "Proven best",
     "Feasible": "The best found within the limits, not proven best",
-    "Infeasible": "No workload has a place",
+    "Infeasible": "No planned workload has a place, so nothing changes and what runs stays",
     "NotSolved": "Nothing found within the limits",
 }
 
@@ -149,25 +149,28 @@ def verdict(plan: Plan) -> str:
     worth = (
         f"{counted(len(placed), 'workload')} placed, together worth {solution.objective_value:g}"
     )
-    if plan.rollback is not None and plan.rollback.workload:
-        back = f"Puts {UntrustedName(plan.rollback.workload)} back where revision"
-        return f"{back} {plan.rollback.to_revision} had it; all others stay: {worth}."
     if plan.rollback is not None:
-        return f"Restores revision {plan.rollback.to_revision} as it was recorded: {worth}."
+        revision = f"revision {plan.rollback.to_revision} of optimization {plan.optimization}"
+        if plan.rollback.workload:
+            back = f"Puts {UntrustedName(plan.rollback.workload)} back where"
+            return f"{back} {revision} had it; all others stay: {worth}."
+        return f"Restores {revision} as it was recorded: {worth}."
+    if solution.status == "Infeasible":
+        return f"{_verdict(solution)}."
     unproven = solution.status == "Feasible" and solution.bound is not None
-    more = f" ({possible_gain(solution)})" if solution.gap is not None else ""
+    more = f" ({possible_gain(solution.gap)})" if solution.gap is not None else ""
     limit = f"; no placement is worth more than {solution.bound:g}{more}" if unproven else ""
     return f"{_verdict(solution)}: {worth}{limit}."
 
 
-def possible_gain(solution: Solution) -> str:
+def possible_gain(gap: float) -> str:
     """Return how much more the best plan may be worth, such as `at most 0.06% more`; rounded up."""
-    return f"at most {math.ceil(1e4 * (solution.gap or 0.0)) / 1e2:g}% more"
+    return f"at most {math.ceil(1e4 * gap) / 1e2:g}% more"
 
 
 def best_so_far(solution: Solution) -> str:
     """Return how good a decision is, to follow the seconds that it took."""
-    more = f", {possible_gain(solution)} is possible" if solution.gap is not None else ""
+    more = f", {possible_gain(solution.gap)} is possible" if solution.gap is not None else ""
     return f"; the best so far is worth {solution.objective_value:g}{more}"
 
 
@@ -177,6 +180,15 @@ def _verdict(solution: Solution) -> str:
     if solution.status == "NotSolved":
         return "The solver failed, and nothing was found"
     return "The solver failed: the best plan that was known, not proven best"
+
+
+def inversions(request: OptimizeRequest) -> Iterator[str]:
+    """Yield of each score of which less is better between which ends it counts."""
+    for item in request.scored:
+        if item.invert and item.weight and item.minimum is not None and item.maximum is not None:
+            name = UntrustedName(item.score_name)
+            ends = f"{item.minimum:g} counts as 100, and {item.maximum:g} as 0"
+            yield f"Lower values of {name} are better: {ends}."
 
 
 def losses(plan: Plan) -> list[str]:
@@ -189,28 +201,34 @@ def losses(plan: Plan) -> list[str]:
 def moves(
     plan: Plan, shown: Callable[[str], str] = UntrustedName, *, without: Container[str] = ()
 ) -> list[str]:
-    """Return what becomes of each workload that does not stay, but for `without`."""
+    """Return what becomes of each workload, but for `without` and what stays with all places."""
     found = (
-        i for i in worst_first(plan.moves) if i.action != "stays" and i.workload not in without
+        item
+        for item in worst_first(plan.moves)
+        if (item.action != "stays" or item.why) and item.workload not in without
     )
     return _first(move_sentence(item, shown) for item in found)
 
 
-def move_sentence(item: WorkloadMove, shown: Callable[[str], str] = UntrustedName) -> str:
-    """Return what becomes of one workload; `shown` returns a name that others chose, made safe."""
+def move_sentence(
+    item: WorkloadMove, shown: Callable[[str], str] = UntrustedName, *, failed: bool = False
+) -> str:
+    """Return what becomes of one workload, or was to become of it by a plan that failed.
+
+    `shown` returns a name that others chose, made safe.
+    """
     before, after = _places(item.before, shown), _places(item.after, shown)
-    name = shown(item.workload)
+    verb = f"was to {item.action.removesuffix('s')}" if failed else item.action
+    said = f"{shown(item.workload)} {verb}"
     match item.action:
-        case "starts":
-            said = f"{name} starts on {after}"
+        case "starts" | "stays":
+            said += f" on {after}"
         case "moves" | "shrinks":
-            said = f"{name} {item.action} from {before} to {after}"
+            said += f" from {before} to {after}"
         case "stops":
-            said = f"{name} stops on {before}"
+            said += f" on {before}"
         case "waits":
-            said = f"{name} has no place"
-        case "stays":
-            said = f"{name} stays on {after}"
+            said = f"{shown(item.workload)} {'was to have' if failed else 'has'} no place"
     gains = [f"{amount:+g} {shown(score)}" for score, amount in item.gain.items() if amount]
     why = f": {UntrustedName(item.why)}" if item.why else ""
     uncovered = "; uncovered until its policy is compliant" if item.uncovered else ""

@@ -3,13 +3,12 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from dsf.api.plural import joined
 from dsf.api.scoring.quantity import format_quantity
-from dsf.api.untrusted_text import listed
+from dsf.api.untrusted_text import joined, listed
 from dsf.cli.output import TextTable
 from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
-from optimizer.plan.text.approval_questions import possible_gain
+from optimizer.plan.text.approval_questions import inversions, possible_gain
 from optimizer.wire import explanation
 
 _EQUAL_VALUES = 1e-6
@@ -19,7 +18,7 @@ _EQUAL_VALUES = 1e-6
 def render(plan: Plan) -> str:
     """Return a plan as tables: removals, places, unplaced, issues, changes and explanation."""
     tables = (str(table) for table in _tables(plan) if table.rows or table.title)
-    return "\n\n".join([_headline(plan), *tables]) + "\n"
+    return "\n\n".join([_headline(plan), *inversions(plan.request), *tables]) + "\n"
 
 
 def _headline(plan: Plan) -> str:
@@ -28,7 +27,7 @@ def _headline(plan: Plan) -> str:
     failed = ", the solver failed" if solution.failure else ""
     value = f"{solution.status}{failed}: objective {solution.objective_value:g}{_costs(plan)}"
     if solution.status == "Feasible" and solution.bound is not None:
-        more = f" ({possible_gain(solution)})" if solution.gap is not None else ""
+        more = f" ({possible_gain(solution.gap)})" if solution.gap is not None else ""
         value += f", at most {solution.bound:g} is possible{more}"
     return f"{value} ({solution.solver}, plan {plan.digest[:12]})"
 
@@ -46,9 +45,11 @@ def _tables(plan: Plan) -> Iterator[TextTable]:
     """Yield the tables of a plan; removals come first, because people must notice them."""
     gone = [(item.workload, listed(item.clusters), item.message) for item in plan.removals]
     yield TextTable(("removed workload", "clusters", "message"), gone)
+    scored = {item.workload for item in plan.moves if item.gain}
     places = [
-        (item.workload, item.cluster, item.device, item.policy, f"{item.score:g}")
+        (item.workload, item.cluster, item.device, item.policy, score)
         for item in plan.placements
+        for score in (f"{item.score:g}" if item.workload in scored else "",)
     ]
     yield TextTable(("workload", "cluster", "device", "policy", "score"), places)
     left = [(item.workload, item.reason, item.message) for item in plan.unplaced]
@@ -216,14 +217,21 @@ def _places(reasons: tuple[explanation.AssignmentReason, ...]) -> Section:
     return Section(TextTable(columns, first_rows(rows)), _first_sentences(sentences))
 
 
-def place_sentence(item: explanation.AssignmentReason) -> str:
-    """Return why a workload is on a device: its next best one, and the loss without this one."""
+def place_sentence(item: explanation.AssignmentReason, verb: str = "is") -> str:
+    """Return why a workload is on a device: its best other one, and the loss without this one."""
     by = f" by {_entries(item)}" if item.entries else ""
-    here = f"{item.workload} is on {item.device} of {item.cluster} (score {item.score:g}{by})"
+    here = f"{item.workload} {verb} on {item.device} of {item.cluster} (worth {item.score:g}{by})"
     if item.runner_up is None:
         return f"{here}: it can use no other device"
     lost = f"; without this place the plan loses {_margin(item)}" if item.at_most else ""
-    return f"{here}: next best for it alone is {_scored(item.runner_up)}{lost}"
+    other = f"next best for it alone is {_scored(item.runner_up)}"
+    if item.runner_up.score > item.score + _EQUAL_VALUES:
+        other = f"{_scored(item.runner_up)} is better for it alone"
+        if item.runner_up.taken_by:
+            other += f", but the plan has {listed(item.runner_up.taken_by)} there"
+        # Only of an optimal plan is a loss known.
+        other += f"; no plan with {item.workload} there is better" if item.at_most else ""
+    return f"{here}: {other}{lost}"
 
 
 def _entries(item: explanation.AssignmentReason) -> str:

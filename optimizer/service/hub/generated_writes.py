@@ -16,8 +16,7 @@ from dsf.kube.apply import apply
 from dsf.kube.changes import Change, ChangeResult, Delete
 from dsf.kube.errors import KubeError
 from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, POLICY, Kind
-from dsf.kube.port import Kube, Lister, Object
-from dsf.kube.reads import list_objects
+from dsf.kube.port import Kube, Lister, Object, list_objects
 
 NOTICED_SECONDS = 10.0
 """How long a Placement stays for a policy framework that has not noticed a deleted binding."""

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import Field
 
@@ -21,7 +21,7 @@ from dsf.agent.wire.prometheus_query import build_query, on_server
 from dsf.agent.wire.scoring_request import EncodedSeries
 from dsf.api.crd.scorer_source import DEFAULT_SOURCE_PATH
 from optimizer.wire.base import Name, ResultPart, Sentence
-from optimizer.wire.request_problem import NOT_FOUND, UNAVAILABLE, RequestProblem
+from optimizer.wire.request_problem import ProblemKind, RequestProblem
 
 MAX_SERIES = 50
 """Series of one answer: more lines than a picture tells apart."""
@@ -52,14 +52,10 @@ class HistorySeries(ResultPart):
     is none. Of one cluster they are the lowest and the highest quantile that the scorer publishes.
     """
 
-    name: Annotated[
-        Name, Field(description="App, device and meta; empty if the score has none of them.")
-    ]
+    name: Name = Field(description="App, device and meta; empty if the score has none of them.")
     app: Name
     device: Name
-    points: Annotated[
-        tuple[Point, ...], Field(description="A null between points: there was no value.")
-    ]
+    points: tuple[Point, ...] = Field(description="A null between points: there was no value.")
     low: tuple[Point, ...] = ()
     high: tuple[Point, ...] = ()
     low_name: Name = ""
@@ -70,17 +66,13 @@ class ScoreHistory(ResultPart):
     """The response of GET /scores/history."""
 
     score: Name
-    cluster: Annotated[
-        Name, Field(description="Empty: all. Then points are the median over the clusters.")
-    ]
+    cluster: Name = Field(description="Empty: all. Then points are the median over the clusters.")
     hours: int
-    until: Annotated[int, Field(description="Unix seconds at which the time asked for ends.")]
+    until: int = Field(description="Unix seconds at which the time asked for ends.")
     step_seconds: int
-    series: Annotated[tuple[HistorySeries, ...], Field(description="By app and device.")]
+    series: tuple[HistorySeries, ...] = Field(description="By app and device.")
     omitted_series: int
-    warnings: Annotated[
-        tuple[Sentence, ...], Field(description="What Prometheus says of its answer.")
-    ] = ()
+    warnings: tuple[Sentence, ...] = Field((), description="What Prometheus says of its answer.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,12 +230,9 @@ MAX_READ = 1500
 MAX_CALLS = 4
 """Calls at once; others wait, so that callers can't take Prometheus or this process."""
 
-NOT_CONFIGURED = RequestProblem(
-    status=NOT_FOUND,
-    reason="HistoryNotConfigured",
-    title="The optimizer knows no Prometheus",
-    detail="start it with --prometheus-url (chart: prometheusURL), the URL of the Prometheus that"
-    " scrapes the agents; scores are published there as dynamic_score",
+NOT_CONFIGURED = ProblemKind.HISTORY_NOT_CONFIGURED.because(
+    "start it with --prometheus-url (chart: prometheusURL), the URL of the Prometheus that"
+    " scrapes the agents; scores are published there as dynamic_score"
 )
 
 
@@ -295,9 +284,6 @@ class PrometheusHistory:
 
 
 def _unavailable(failure: Failure) -> RequestProblem:
-    return RequestProblem(
-        status=UNAVAILABLE,
-        reason="HistoryUnavailable",
-        title="Prometheus did not give the history",
-        detail=f"the server of --prometheus-url: {failure.reason}: {failure.message}",
+    return ProblemKind.HISTORY_UNAVAILABLE.because(
+        f"the Prometheus of the optimizer: {failure.reason}: {failure.message}"
     )

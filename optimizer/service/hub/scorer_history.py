@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from typing import Annotated
 
 from pydantic import Field
 
@@ -31,60 +30,50 @@ MAX_FAILING = 5
 class FailedRounds(ResultPart):
     """Rounds of a scorer that failed on a cluster in the time asked for."""
 
-    cluster: Annotated[
-        Name, Field(description="The external label `cluster`; empty: Prometheus has none.")
-    ]
+    cluster: Name = Field(description="The external label `cluster`; empty: Prometheus has none.")
     rounds: float
 
 
 class ScorerHistory(ResultPart):
     """The curves of a scorer: points of Unix seconds and value; null: there was no value."""
 
-    score: Annotated[Name, Field(description="Name of its AddOnPlacementScores.")]
-    median: Annotated[
-        tuple[Point, ...], Field(description="Over the clusters, of the mean of their entries.")
-    ] = ()
-    low: Annotated[tuple[Point, ...], Field(description="10th percentile of the same.")] = ()
-    high: Annotated[tuple[Point, ...], Field(description="90th percentile of the same.")] = ()
-    age: Annotated[
-        tuple[Point, ...],
-        Field(
-            description="Seconds since the last good round, on the cluster where that is longest"
-            " ago. Negative: the clock of an agent is ahead of Prometheus'."
-        ),
-    ] = ()
-    failed: Annotated[
-        tuple[Point, ...], Field(description="Failed rounds of all clusters, as a share of 1.")
-    ] = ()
-    latency: Annotated[
-        tuple[Point, ...], Field(description="Seconds in which 90% of the scoring calls end.")
-    ] = ()
-    skill: Annotated[
-        tuple[Point, ...],
-        Field(
-            description="1 minus the error of forecasts divided by that of the last value, median"
-            " over the clusters; 0 or less: the last value is as good."
-        ),
-    ] = ()
-    failing: Annotated[
-        tuple[FailedRounds, ...], Field(description="The clusters where the most rounds failed.")
-    ] = ()
+    score: Name = Field(description="Name of its AddOnPlacementScores.")
+    median: tuple[Point, ...] = Field(
+        (), description="Over the clusters, of the mean of their entries."
+    )
+    low: tuple[Point, ...] = Field((), description="10th percentile of the same.")
+    high: tuple[Point, ...] = Field((), description="90th percentile of the same.")
+    age: tuple[Point, ...] = Field(
+        (),
+        description="Seconds since the last good round, on the cluster where that is longest"
+        " ago. Negative: the clock of an agent is ahead of Prometheus'.",
+    )
+    failed: tuple[Point, ...] = Field(
+        (), description="Failed rounds of all clusters, as a share of 1."
+    )
+    latency: tuple[Point, ...] = Field(
+        (), description="Seconds in which 90% of the scoring calls end."
+    )
+    skill: tuple[Point, ...] = Field(
+        (),
+        description="1 minus the error of forecasts divided by that of the last value, median"
+        " over the clusters; 0 or less: the last value is as good.",
+    )
+    failing: tuple[FailedRounds, ...] = Field(
+        (), description="The clusters where the most rounds failed."
+    )
 
 
 class ScorerHistories(ResultPart):
     """The response of GET /scorers/history."""
 
     hours: int
-    until: Annotated[int, Field(description="Unix seconds at which the time asked for ends.")]
+    until: int = Field(description="Unix seconds at which the time asked for ends.")
     step_seconds: int
-    scorers: Annotated[tuple[ScorerHistory, ...], Field(description="By score.")]
+    scorers: tuple[ScorerHistory, ...] = Field(description="By score.")
     omitted_scorers: int
-    missing: Annotated[
-        tuple[Sentence, ...], Field(description="Why some curves are not there, if so.")
-    ] = ()
-    warnings: Annotated[
-        tuple[Sentence, ...], Field(description="What Prometheus says of its answers.")
-    ] = ()
+    missing: tuple[Sentence, ...] = Field((), description="Why some curves are not there, if so.")
+    warnings: tuple[Sentence, ...] = Field((), description="What Prometheus says of its answers.")
 
 
 _ROUNDS = "dynamic_scoring_requests_total"

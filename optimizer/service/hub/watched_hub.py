@@ -8,28 +8,25 @@ more entries than fit, a watch that has been silent for too long.
 import asyncio
 import logging
 import math
-from bisect import bisect_right
 from collections import ChainMap
 from collections import Counter as CountOf
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
-from functools import lru_cache, partial
-from itertools import islice
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.core import GaugeMetricFamily
 
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import REPLICA_SET_LABEL, ROOT_POLICY_LABEL
 from dsf.kube import kinds
 from dsf.kube.errors import BadRequest, Forbidden, Gone, KubeError, NotFound
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube, Object, ObjectList
-from dsf.kube.selectors import FieldSelector, LabelSelector, field_selector, label_selector
 from dsf.runtime.backoff import Backoff
 from dsf.runtime.reconcile.reflector import Key, View, is_newer
 from optimizer.domain.settings import DEFAULTS
+from optimizer.service.hub.kept_kind import CONTINUE, KeptKind, lean, object_of, selection
 from optimizer.service.hub.noted_writes import NotedWrites
 from optimizer.service.hub.read_age import note_heard, note_unwatched
 from optimizer.service.hub.score_pages import CountedRows, ScorePages, TooManyEntries
@@ -70,10 +67,6 @@ _OF_NAMESPACES = (kinds.MANAGED_CLUSTER_SET_BINDING, kinds.PLACEMENT_OPTIMIZATIO
 """Kinds that the chart lets the optimizer read in its namespaces only."""
 
 _PREFIX = "dynamic_scoring_optimizer_hub_"
-_CONTINUE = "kept:"
-"""How our continue tokens begin."""
-
-_FIELDS = ("metadata.namespace", "metadata.name")
 
 
 class WatchedHub:
@@ -102,7 +95,7 @@ class WatchedHub:
         self._score_entries = score_entries
         self._max_age = max_age_seconds
         self._unwatched = unwatched
-        self._kept = dict[tuple[Kind, str | None], _Kept]()
+        self._kept = dict[tuple[Kind, str | None], KeptKind]()
         self._callbacks = dict[Kind, list[Callable[[Key], None]]]()
         self._changed = asyncio.Event()
         self._changes = CountOf[Kind]()
@@ -201,7 +194,7 @@ class WatchedHub:
     def find(self, kind: Kind, key: Key) -> Object | None:
         """Return an object that is in memory; None if there is none."""
         found = (kept.view.items.get(key) for kept in self._of(kind))
-        return next((_object(item) for item in found if item is not None), None)
+        return next((object_of(item) for item in found if item is not None), None)
 
     def items(self, kind: Kind) -> Mapping[Key, Any]:
         """Return what is in memory of a kind, by namespace and name: objects, or ScoreRows."""
@@ -238,12 +231,12 @@ class WatchedHub:
 
         Later pages show objects as they are then: the list may change between two pages.
         """
-        ours = continue_token.startswith(_CONTINUE)
+        ours = continue_token.startswith(CONTINUE)
         if ours or not continue_token:
-            kept, chosen = self._keep(kind, namespace), _selection(kind, labels, fields)
+            kept, chosen = self._keep(kind, namespace), selection(WATCHED.get(kind), labels, fields)
             if kept and chosen and await self._vouches(kept):
                 note_heard(kept.view.heard)
-                return kept.page(chosen, namespace, limit, continue_token.removeprefix(_CONTINUE))
+                return kept.page(chosen, namespace, limit, continue_token.removeprefix(CONTINUE))
             if not (kept and kept.refused):
                 note_unwatched()
         if ours:
@@ -257,7 +250,7 @@ class WatchedHub:
             continue_token=continue_token,
         )
 
-    def _of(self, kind: Kind) -> "Sequence[_Kept]":
+    def _of(self, kind: Kind) -> Sequence[KeptKind]:
         return [kept for (own, _), kept in self._kept.items() if own == kind]
 
     def _count(self, kind: Kind) -> None:
@@ -267,7 +260,7 @@ class WatchedHub:
     def _scopes(self, kind: Kind) -> tuple[str | None, ...]:
         return self._namespaces or (None,) if kind in _OF_NAMESPACES else (None,)
 
-    def _keep(self, kind: Kind, namespace: str | None) -> "_Kept | None":
+    def _keep(self, kind: Kind, namespace: str | None) -> KeptKind | None:
         """Return what keeps a kind in a namespace or in all; it begins with the first call."""
         scope = namespace if kind in _OF_NAMESPACES and self._namespaces else None
         wanted = kind in WATCHED and scope in self._scopes(kind)
@@ -280,7 +273,7 @@ class WatchedHub:
             self._group.create_task(self._follow(kept))
         return self._kept[kind, scope]
 
-    def _new(self, kind: Kind, namespace: str | None) -> "_Kept":
+    def _new(self, kind: Kind, namespace: str | None) -> KeptKind:
         rows, kube = CountedRows(self._score_entries), self._watching
         scores = kind == kinds.ADD_ON_PLACEMENT_SCORE
         view: View[Any] = View(
@@ -288,14 +281,14 @@ class WatchedHub:
             kind,
             namespace,
             WATCHED[kind],
-            read=(lambda obj: rows.read(_lean(kind, obj))) if scores else partial(_lean, kind),
+            read=(lambda obj: rows.read(lean(kind, obj))) if scores else partial(lean, kind),
             ends_on=(Forbidden, NotFound, BadRequest),
         )
         rows.kept = view.items
         view.on_change(partial(self.tell, kind))
-        return _Kept(kind, namespace, view)
+        return KeptKind(kind, namespace, view)
 
-    async def _follow(self, kept: "_Kept") -> None:
+    async def _follow(self, kept: KeptKind) -> None:
         """Keep a kind until cancelled; try again where it can't be watched."""
         failures = 0
         while True:
@@ -318,7 +311,7 @@ class WatchedHub:
             while not await self._watchable(kept, self._unwatched.delay(failures, 0.0)):
                 failures += 1
 
-    async def _watchable(self, kept: "_Kept", after: float) -> bool:
+    async def _watchable(self, kept: KeptKind, after: float) -> bool:
         """Return whether a kind can be listed and watched, after a pause."""
         await asyncio.sleep(after)
         if (page := await self._first(kept)) is None:
@@ -336,7 +329,7 @@ class WatchedHub:
             return True
         return False
 
-    async def _first(self, kept: "_Kept") -> ObjectList | None:
+    async def _first(self, kept: KeptKind) -> ObjectList | None:
         """Return a page of one object; None, and why is noted, where a kind can't be listed."""
         try:
             labels = WATCHED[kept.kind]
@@ -347,7 +340,7 @@ class WatchedHub:
         kept.refused = False
         return page
 
-    async def _vouches(self, kept: "_Kept") -> bool:
+    async def _vouches(self, kept: KeptKind) -> bool:
         """Return whether memory has what a reader may be told."""
         if not kept.view.synced.is_set():
             return False
@@ -359,114 +352,3 @@ class WatchedHub:
                 await kept.catch_up()
                 return kept.view.synced.is_set()
         return False
-
-
-class _Kept:
-    """The objects of a kind in memory. `written`: the newest version that this process wrote.
-
-    `refused`: the API server lists it for nobody here: it is not served, or a right is missing.
-    """
-
-    def __init__(self, kind: Kind, namespace: str | None, view: View[Any]) -> None:
-        self.kind = kind
-        self.namespace = namespace
-        self.view = view
-        self.refused = False
-        self.written = ""
-        self.deletions = 0
-        self._seen_deletions = 0
-        self._refreshing = asyncio.Lock()
-        self._order = dict[str, Key]()
-        self._texts = list[str]()
-        self._sorted = True
-        view.on_change(self._changed)
-
-    @property
-    def age(self) -> float:
-        """Return how many seconds ago the API server last told of it."""
-        return asyncio.get_running_loop().time() - self.view.heard
-
-    async def catch_up(self) -> None:
-        """Return once it has what this process wrote before the call."""
-        async with self._refreshing:
-            if self._seen_deletions < (deletions := self.deletions):
-                await self.view.refresh()
-                self._seen_deletions = deletions
-        if self.written:
-            await self.view.reach(self.written)
-
-    def page(
-        self, chosen: "_Selection", namespace: str | None, limit: int, after: str
-    ) -> ObjectList:
-        """Return the objects that follow one, in the order of the API server."""
-        matching = self._matching(chosen, namespace or "", after)
-        found = list(islice(matching, limit + 1 if limit else None))
-        more = bool(limit) and len(found) > limit
-        shown = found[:limit] if limit else found
-        token = _CONTINUE + shown[-1][0] if more else ""
-        return ObjectList(tuple(obj for _, obj in shown), self.view.version, token)
-
-    def _changed(self, key: Key) -> None:
-        if (key in self.view.items) != ("/".join(key) in self._order):
-            self._sorted = False
-
-    def _sort(self) -> None:
-        if not self._sorted:
-            keys = sorted(("/".join(key), key) for key in self.view.items)
-            self._order, self._sorted = dict(keys), True
-            self._texts = [text for text, _ in keys]
-
-    def _matching(
-        self, chosen: "_Selection", namespace: str, after: str
-    ) -> Iterator[tuple[str, Object]]:
-        self._sort()
-        for at in range(bisect_right(self._texts, after), len(self._texts)):
-            key = self._order[text := self._texts[at]]
-            if (not namespace or key[0] == namespace) and chosen.has(key):
-                obj = _object(self.view.items[key])
-                if chosen.labels.matches(obj["metadata"].get("labels") or {}):
-                    yield text, obj
-
-
-class _Selection(NamedTuple):
-    """Which of the kept objects a reader wants."""
-
-    labels: LabelSelector
-    fields: FieldSelector
-
-    def has(self, key: Key) -> bool:
-        terms = self.fields.terms
-        return not terms or self.fields.matches(dict(zip(_FIELDS, key, strict=True)))
-
-
-@lru_cache(256)
-def _selection(kind: Kind, labels: str, fields: str) -> _Selection | None:
-    """Return the selection of a list; None if only the API server can make it."""
-    kept, by_field = WATCHED.get(kind), field_selector(fields)
-    by_label = label_selector("" if labels == kept else labels)
-    if kept not in ("", labels) or isinstance(by_label, InvalidInput):
-        return None
-    if isinstance(by_field, InvalidInput) or {item.field for item in by_field.terms} - {*_FIELDS}:
-        return None
-    return _Selection(by_label, by_field)
-
-
-def _object(item: Object | ScoreRow) -> Object:
-    return item.object if isinstance(item, ScoreRow) else item
-
-
-def _lean(kind: Kind, obj: Object) -> Object:
-    """Return an object without what nothing here reads: it is the most of it.
-
-    Of managedFields, times and the fields of the first level are left; of a ManifestWork no spec.
-    """
-    managed = [
-        {
-            "time": item.get("time"),
-            "subresource": item.get("subresource", ""),
-            "fieldsV1": {key: {} for key in item.get("fieldsV1") or ()},
-        }
-        for item in obj["metadata"].get("managedFields") or ()
-    ]
-    lean = {**obj, "metadata": {**obj["metadata"], "managedFields": managed}}
-    return {**lean, "spec": {}} if kind == kinds.MANIFEST_WORK else lean

@@ -106,6 +106,12 @@ class ClusterNodes:
             (nodes, nodes.allocatable) for nodes in self.seen if nodes.cordoned or not nodes.ready
         )
 
+    def without_strangers(self) -> "ClusterNodes":
+        """Return the nodes without the Pods of no ManifestWork."""
+        of_works = (_sum(amounts for _, amounts in nodes.works) for nodes in self.seen)
+        seen = map(lambda nodes, own: replace(nodes, requested=own), self.seen, of_works)
+        return replace(self, seen=tuple(seen))
+
     def strangers(self) -> Devices:
         """Return what Pods of no ManifestWork request on ready nodes."""
         return _devices(

@@ -8,9 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.pod_spec import PodSpec, read_part
-from dsf.api.untrusted_text import UntrustedName, quoted
+from dsf.api.untrusted_text import InvalidInput, UntrustedName, quoted
 from dsf.api.wire_model import WireModel
 from optimizer.domain.dra.device_sets import ClaimRequest, DeviceClaim, MatchAttribute
 from optimizer.domain.dra.selectors import NotEvaluated

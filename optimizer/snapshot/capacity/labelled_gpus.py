@@ -7,11 +7,10 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from dsf.api.invalid_input import InvalidInput
-from dsf.api.untrusted_text import UntrustedName, quoted
+from dsf.api.untrusted_text import InvalidInput, UntrustedName, quoted
 from optimizer.domain.mig.geometry import Geometry, geometry
-from optimizer.domain.nodes import GPU_RESOURCE, MIG_PREFIX
-from optimizer.snapshot.capacity.node_inventories import MIG_PRODUCT_MARK, PRODUCT, SeenNodes
+from optimizer.domain.nodes import GPU_RESOURCE, MIG_PREFIX, MIG_PRODUCT_MARK, PRODUCT
+from optimizer.snapshot.capacity.node_inventories import SeenNodes
 
 COUNT, CONFIG, STATE = (
     "nvidia.com/gpu.count",

@@ -2,8 +2,7 @@
 
 import math
 
-from dsf.api.invalid_input import InvalidInput
-from dsf.api.untrusted_text import listed
+from dsf.api.untrusted_text import InvalidInput, listed
 from optimizer.domain.mig.geometry import Geometry
 from optimizer.domain.mig.gpu_pools import Gpu, NodeGpus
 from optimizer.domain.mig.layouts import (

@@ -6,13 +6,19 @@ from datetime import datetime
 from typing import Any
 
 from dsf.api.crd.inventory_times import GRACE, InventoryTimes
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.pod_spec import read_amount
-from dsf.api.untrusted_text import UntrustedName
+from dsf.api.untrusted_text import InvalidInput, UntrustedName
 from dsf.kube.port import Object
 from dsf.placement import Taint
 from optimizer.domain.dra.device_sets import DeviceClasses, DeviceSet
-from optimizer.domain.nodes import GPU_KIND, GPU_RESOURCE, Amounts, kind_and_device
+from optimizer.domain.nodes import (
+    GPU_KIND,
+    GPU_RESOURCE,
+    MIG_PRODUCT_MARK,
+    PRODUCT,
+    Amounts,
+    kind_and_device,
+)
 from optimizer.snapshot.capacity.device_inventory import (
     NO_DEVICES,
     SeenDevices,
@@ -24,12 +30,6 @@ from optimizer.snapshot.object_readers import name_of
 
 MAX_NODES = 1_000_000
 """Nodes of one group: more than any cluster has."""
-
-PRODUCT = "nvidia.com/gpu.product"
-"""The label of GPU feature discovery with the model of GPUs."""
-
-MIG_PRODUCT_MARK = "-MIG-"
-"""What a product's label has before the profile, where MIG devices are advertised as GPUs."""
 
 CORDONED = Taint("node.kubernetes.io/unschedulable", "NoSchedule")
 """What Kubernetes adds to a node with spec.unschedulable."""

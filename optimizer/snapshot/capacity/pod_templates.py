@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.pod_spec import PodSpec, read_part
-from dsf.api.untrusted_text import UntrustedName, cleaned
+from dsf.api.untrusted_text import InvalidInput, UntrustedName, cleaned
 from dsf.api.wire_model import WireModel
 from dsf.kube.port import Object
 from dsf.kube.selectors import LabelSelector, label_selector_of

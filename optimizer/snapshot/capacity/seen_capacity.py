@@ -14,14 +14,12 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
 from dsf.api.conditions import conditions_of, find
-from dsf.api.invalid_input import InvalidInput
-from dsf.api.plural import joined
 from dsf.api.scoring.quantity import format_quantity
 from dsf.api.times import read_time, rfc3339
-from dsf.api.untrusted_text import UntrustedName
+from dsf.api.untrusted_text import InvalidInput, UntrustedName, joined
 from dsf.kube.port import Object
 from optimizer.domain.fleet import CandidatePolicy, Cluster, Supply
-from optimizer.domain.issue import Issue
+from optimizer.domain.issue import NODES_UNAVAILABLE, Issue, TakenIssue
 from optimizer.domain.nodes import GPU_KIND, WHOLE_GPU, resource_of
 from optimizer.snapshot.capacity.cluster_nodes import ClusterNodes, Devices, gpus_of_others
 from optimizer.snapshot.capacity.labelled_gpus import labelled_gpus
@@ -135,7 +133,12 @@ class SeenCluster:
 
     def read(self) -> tuple[Cluster, tuple[Issue, ...]]:
         """Return the cluster with its nodes and what they supply, and the contradictions."""
-        issues = [*self._not_planned()]
+        issues = list[Issue]()
+        made = self.seen(issues)
+        return made, tuple(dict.fromkeys([*self._not_planned(made), *issues]))
+
+    def seen(self, issues: list[Issue]) -> Cluster:
+        """Return the cluster with its nodes and what they supply; add contradictions to issues."""
         base = [*self._stated(issues), *self._unstated()]
         left = defaultdict(float, self._supplies)
         candidates = [self._checked(item, left, issues) for item in self.cluster.candidates]
@@ -143,14 +146,13 @@ class SeenCluster:
             self._checked(item, defaultdict(float, self._supplies), issues)
             for item in self.cluster.enforced
         ]
-        made = replace(
+        return replace(
             self.cluster,
             nodes=self.nodes.groups(),
             base=tuple(base),
             candidates=tuple(candidates),
             enforced=tuple(enforced),
         )
-        return made, tuple(dict.fromkeys(issues))
 
     @cached_property
     def _supplies(self) -> Mapping[tuple[str, str], float]:
@@ -161,6 +163,12 @@ class SeenCluster:
     def _advertised(self) -> Mapping[tuple[str, str], float]:
         """What nodes have, whoever uses it."""
         return self._named(self.nodes.advertised())
+
+    @cached_property
+    def _usable(self) -> Mapping[tuple[str, str], float]:
+        """What nodes have on which something new may start, whoever uses it."""
+        closed = self.nodes.unavailable()
+        return {key: much - closed.get(key, 0.0) for key, much in self._advertised.items()}
 
     def _named(self, amounts: Devices) -> Mapping[tuple[str, str], float]:
         """Return amounts also by the names of resources that workloads ask for.
@@ -203,13 +211,19 @@ class SeenCluster:
         """Return a policy that supplies no more GPUs than there are; `left` is less by them."""
         in_force = policy.current and self.settled
         most, there = (left, self._advertised) if in_force else self._potential
+        is_so = not in_force and (policy.current or self._are_divided_by(policy))
         supplies = list[Supply]()
         for item in policy.supplies:
             key = item.kind, item.device
-            if item.kind != GPU_KIND or most is None or not _DEVICE.fullmatch(item.device):
+            if item.kind != GPU_KIND or not _DEVICE.fullmatch(item.device):
                 supplies.append(item)
                 continue
-            kept = self._supplies.get(key, 0.0) if policy.current and not in_force else 0.0
+            free = self._supplies.get(key, 0.0)
+            if most is None:
+                left_of_it = item.amount - max(0.0, self._usable.get(key, 0.0) - free)
+                supplies.append(item._replace(amount=min(item.amount, max(free, left_of_it))))
+                continue
+            kept = free if is_so else 0.0
             known = max(there.get(key, 0.0), kept)
             if item.amount > known:
                 said = f"policy {policy.policy} supplies {_amount(*item)}"
@@ -220,6 +234,11 @@ class SeenCluster:
             if in_force:
                 left[key] -= amount
         return replace(policy, supplies=tuple(supplies))
+
+    def _are_divided_by(self, policy: CandidatePolicy) -> bool:
+        """Return whether nodes have just the devices that a policy supplies."""
+        gpus = [item for item in policy.supplies if item.kind == GPU_KIND]
+        return bool(gpus) and all(self._usable.get(i[:2]) == i.amount for i in gpus)
 
     @cached_property
     def _potential(self) -> tuple[defaultdict[tuple[str, str], float] | None, Devices]:
@@ -242,16 +261,26 @@ class SeenCluster:
                     every[GPU_KIND, device] += item.nodes.count * gpus.number * number
         return found, every
 
-    def _not_planned(self) -> Iterator[Issue]:
+    def _withheld(self, made: Cluster) -> Iterator[tuple[str, str, float]]:
+        """Yield how much more the cluster would supply without the Pods of no ManifestWork."""
+        alone = replace(self, nodes=self.nodes.without_strangers())
+        free = _most(made)
+        for key, amount in _most(alone.seen([])).items():
+            if amount > free.get(key, 0.0):
+                yield *key, amount - free.get(key, 0.0)
+
+    def _not_planned(self, made: Cluster) -> Iterator[Issue]:
         """Yield what Pods of no ManifestWork use, and what is where nothing new starts."""
-        for reason, amounts, why in (
+        for reason, owner, amounts, why in (
             (
                 "UsedWithoutTheHub",
+                "Pods of no ManifestWork",
                 self.nodes.strangers(),
                 "requested by Pods of no ManifestWork (NodeInventory), which is not planned again",
             ),
             (
-                "NodesUnavailable",
+                NODES_UNAVAILABLE,
+                "",
                 self.nodes.unavailable(),
                 "on nodes that are not ready or cordoned (NodeInventory): nothing new starts there",
             ),
@@ -263,13 +292,29 @@ class SeenCluster:
             ]
             if asked:
                 named = joined((f"{_amount(*item)}" for item in asked), _SHOWN)
-                yield _issue(reason, self.cluster.name, f"{named} are {why}")
+                name = self.cluster.name
+                taken = {(kind, device) for kind, device, _ in asked}
+                taken |= {(resource_of(*item), "") for item in taken}
+                less = frozenset(self._withheld(made) if owner else ())
+                taken |= {(kind, device) for kind, device, _ in less}
+                said = f"cluster {name}: {named} are {why}"
+                yield TakenIssue(
+                    reason, said, name, owner=owner, taken=frozenset(taken), withheld=less
+                )
 
     def _contradiction(
         self, said: str, there: float, how: str = "its nodes have", policy: str = ""
     ) -> Issue:
         why = f"{said}, and {how} {format_quantity(there)} (NodeInventory); the smaller counts"
         return replace(_issue("SupplyContradicted", self.cluster.name, why), policy=policy)
+
+
+def _most(cluster: Cluster) -> Devices:
+    """Return the most of each device that a cluster or one of its candidates supplies."""
+    found = dict[tuple[str, str], float]()
+    for kind, device, amount in cluster.supplies:
+        found[kind, device] = max(amount, found.get((kind, device), 0.0))
+    return found
 
 
 def _amount(kind: str, device: str, amount: float) -> str:

@@ -5,9 +5,8 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.quantity import format_quantity
-from dsf.api.untrusted_text import UntrustedName, listed
+from dsf.api.untrusted_text import InvalidInput, UntrustedName, listed
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Cluster, Supply, Workload
 from optimizer.domain.issue import Issue
@@ -161,8 +160,9 @@ def _with_what_runs(
         used[kind] += amount
     needed = defaultdict[tuple[str, str], float](float)
     for item in workloads:
-        device = next(iter(item.devices), WHOLE_GPU if item.kind == GPU_KIND else "")
-        asked = (item.kind, device, item.amount), *((kind, "", n) for kind, n in item.requests)
+        devices = item.devices or (WHOLE_GPU if item.kind == GPU_KIND else "",)
+        asked = [(item.kind, device, item.amount) for device in devices]
+        asked += [(kind, "", amount) for kind, amount in item.requests]
         for kind, of, amount in asked if cluster.name in item.current else ():
             if kind not in of_policies:
                 needed[kind, of] += amount
@@ -219,21 +219,30 @@ def _with_pods(
             for kind, amount in ((workload.kind, workload.amount), *workload.requests)
             if amounts[kind] > amount
         }
-        issues += _contradictions(workload, amounts)
+        named = tuple(devices - not_named) if workload.kind == GPU_KIND else ()
+        issues += _contradictions(workload, amounts, named)
         found.append(
             replace(
                 workload,
                 amount=larger.get(workload.kind, workload.amount),
                 requests=tuple((kind, larger.get(kind, n)) for kind, n in workload.requests),
                 pods=pods,
-                devices=tuple(devices - not_named) if workload.kind == GPU_KIND else (),
+                devices=named or workload.devices,
             )
         )
     return tuple(found), tuple(issues)
 
 
-def _contradictions(workload: Workload, amounts: Mapping[str, float]) -> Iterable[Issue]:
+def _contradictions(
+    workload: Workload, amounts: Mapping[str, float], devices: Sequence[str]
+) -> Iterable[Issue]:
     """Yield what is stated and differs from what the Pods request of the same kind, if they do."""
+    if workload.devices and not set(devices) <= set(workload.devices):
+        why = (
+            f"devices {listed(workload.devices)} are stated, and its Pods request"
+            f" {listed(devices)}, which counts"
+        )
+        yield _issue("RequestContradicted", workload, why)
     for kind, stated in ((workload.kind, workload.amount), *workload.requests):
         if amounts.get(kind) and amounts[kind] != stated:
             asked = format_quantity(amounts[kind])

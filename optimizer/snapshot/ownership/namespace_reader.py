@@ -220,8 +220,8 @@ class NamespaceReader:
         return self.own is not None and optimization == self.own.name
 
     def _owner(self, optimization: str | None, by_hand: str) -> str:
-        if self._is_own(optimization):
-            return f"{self.own}, which keeps it without `prune`"
+        if self.own and self._is_own(optimization):
+            return self.own.without_prune
         if self._hidden:
             return UNNAMED
         if optimization is not None:

@@ -18,8 +18,9 @@ from dsf.api.untrusted_text import UntrustedName, listed
 from dsf.kube.kinds import MANIFEST_WORK, NODE_INVENTORY
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Cluster, Supply, Workload, net_supplies
-from optimizer.domain.issue import Issue
+from optimizer.domain.issue import Issue, TakenIssue
 from optimizer.domain.mig.gpu_pools import GpuPools
+from optimizer.domain.nodes import GPU_KIND
 from optimizer.snapshot.object_readers import name_of
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.ownership.namespace_reader import UNNAMED, OthersPolicy, ResourceUse
@@ -96,19 +97,22 @@ def _without_contradicting(
     issues, excluded = list[Issue](), set[str]()
     for item in enforced:
         against = [
-            policy.policy
+            policy
             for policy in cluster.candidates
             if policy.pool == item.policy.pool
             and (item.namespace, item.policy.policy) != (namespace, policy.policy)
         ]
-        excluded.update(against)
+        names = [policy.policy for policy in against]
+        excluded.update(names)
         if against:
             issues.append(
-                Issue(
+                TakenIssue(
                     reason="HeldByOthers",
                     message=f"cluster {cluster.name}: {enforces(item)} in the same pool, so"
-                    f" {listed(against)} can't be enforced",
+                    f" {listed(names)} can't be enforced",
                     cluster=cluster.name,
+                    owner=item.owner,
+                    taken=frozenset(i[:2] for policy in against for i in policy.supplies),
                 )
             )
     left = tuple(policy for policy in cluster.candidates if policy.policy not in excluded)
@@ -119,11 +123,13 @@ def _held_pools(pools: GpuPools, others: Mapping[str, OthersOnCluster]) -> Itera
     for name, own in pools.items():
         for item in others.get(name, OthersOnCluster()).enforced:
             if any(pool.name == item.policy.pool for pool in own):
-                yield Issue(
+                yield TakenIssue(
                     reason="HeldByOthers",
                     message=f"cluster {name}: {enforces(item)} for the GPUs, so no policy is"
                     " generated for them",
                     cluster=name,
+                    owner=item.owner,
+                    taken=frozenset({(GPU_KIND, "")}),
                 )
 
 
@@ -149,11 +155,14 @@ def _used(
                 used += [Supply(kind, device, amount) for device in devices]
                 by_owner[use.owner, kind].append(use)
     return used, [
-        Issue(
+        TakenIssue(
             reason="UsedByOthers",
             message=f"cluster {cluster.name}: {users_text(owner, found)} uses"
             f" {_sum(found, kind)} {UntrustedName(kind)}, which is not planned again",
             cluster=cluster.name,
+            owner=owner,
+            taken=frozenset({(kind, "")}),
+            users=() if owner == UNNAMED else tuple(use.workload for use in found),
         )
         for (owner, kind), found in by_owner.items()
     ]
@@ -186,12 +195,13 @@ def _unexplained(
         if kind in kinds and cluster.nodes is None and not _stated(cluster, managed, kind):
             used.append(Supply(kind, "", amount))
             issues.append(
-                Issue(
+                TakenIssue(
                     reason="UsedWithoutTheHub",
                     message=f"cluster {cluster.name}: about {format_quantity(amount)} {kind} are"
                     " requested by pods that no workload of the hub explains"
                     " (resource-usage-score), which is not planned again",
                     cluster=cluster.name,
+                    taken=frozenset({(kind, "")}),
                 )
             )
     return used, issues

@@ -14,7 +14,7 @@ from dsf.api.scoring.placement_scores import validity_of
 from dsf.api.untrusted_text import UntrustedName, quoted
 from dsf.kube.port import Object
 from optimizer.domain.arrays import members_by_key
-from optimizer.domain.issue import Issue
+from optimizer.domain.issue import Issue, ScoreIssue
 from optimizer.domain.score_matrix import CountedEntry
 from optimizer.snapshot.object_readers import name_of
 from optimizer.wire.request import Aggregation, ScoreRef
@@ -300,13 +300,14 @@ def entry_issue(reason: str, formats: EntryFormats, cluster: str, app: str, devi
     what = "no entry" if reason == "MissingScore" else "several entries"
     where = f"device {UntrustedName(device)}" if device else "a supply that names no device"
     less = ", or for a name that tells less" if formats.guessed else ""
-    return Issue(
+    return ScoreIssue(
         reason=reason,
         message=f"cluster {cluster}: AddOnPlacementScore {formats.score} has {what} for app"
         f" {UntrustedName(app)} on {where} (looked for {_any_of(wanted)} in the form"
         f" {_any_of(map(str, named))}{less})",
         cluster=cluster,
         device=device,
+        app=app,
     )
 
 

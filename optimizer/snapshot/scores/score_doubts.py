@@ -6,9 +6,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from dsf.api.plural import counted
 from dsf.api.scoring.score_conditions import read_record, read_trust
-from dsf.api.untrusted_text import listed
+from dsf.api.untrusted_text import counted, listed
 from dsf.kube.port import Object
 from optimizer.domain.arrays import Floats
 from optimizer.domain.issue import Issue

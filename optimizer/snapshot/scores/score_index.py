@@ -67,8 +67,12 @@ def score_index(
 
 
 def _supplied(cluster: Cluster, pools: GpuPools) -> Iterator[tuple[str, str]]:
-    """Yield the devices and kinds that a cluster supplies, or could with its GPUs divided."""
-    yield from ((supply.device, supply.kind) for supply in cluster.supplies)
+    """Yield the devices and kinds that a cluster supplies, or could with its GPUs divided.
+
+    Those that others use up are among them: an explanation tells what one more would be worth.
+    """
+    supplies = (*cluster.supplies, *cluster.used_by_others)
+    yield from ((supply.device, supply.kind) for supply in supplies)
     for pool in pools.get(cluster.name, ()):
         yield from ((device, GPU_KIND) for device in possible_devices(pool))
 

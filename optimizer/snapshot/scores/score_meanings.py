@@ -3,8 +3,8 @@
 import math
 from collections.abc import Iterable, Iterator
 
-from dsf.api.crd.published_value import LOWEST, published_value
 from dsf.api.crd.score_meaning import PublishedMeaning, ScoreRange, normalized_ends
+from dsf.api.crd.score_rules import HIGHEST, LOWEST, published_value
 from dsf.api.scoring.placement_scores import (
     declared_formats,
     forecast_quantiles,
@@ -139,10 +139,16 @@ def _scores_with_meaning(
             yield field, score, meaning
 
 
+def inverted_ends(published: ScoreRange | None) -> tuple[int, int]:
+    """Return the minimum and maximum with which an inverted score is worth more than no place."""
+    least, _ = normalized_ends(published or ScoreRange(min=LOWEST))
+    return published_value(least), HIGHEST + 1
+
+
 def _advice(score: Preference, meaning: PublishedMeaning) -> str:
-    """Return what to do: with a range, places are still worth more than none."""
-    least, most = map(published_value, normalized_ends(meaning.range or ScoreRange(min=LOWEST)))
+    least, most = inverted_ends(meaning.range)
     return (
         f"lower values of the score {score.score_name} are better: {_SAYS} LowerIsBetter; set"
-        f" invert to true to prefer them, with minimum {least} and maximum {most}"
+        f" invert to true to prefer them, with minimum {least} and maximum {most}, so that each"
+        " place is worth more than none"
     )

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from optimizer.domain.arrays import Bools
+from optimizer.domain.arrays import Bools, grouped
 from optimizer.domain.solution import Decision
 from optimizer.model import rules
 from optimizer.model.allocation import Allocation
 from optimizer.model.decision_comparison import SAME_VALUE, trimmed
-from optimizer.model.problem import Problem, grouped
+from optimizer.model.problem import Problem
 from optimizer.model.rules import Row
 from optimizer.solve.blocks.block_problem import LinkingRows
 

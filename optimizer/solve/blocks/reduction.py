@@ -12,7 +12,8 @@ import numpy as np
 from optimizer.domain.arrays import Bools, Floats, Ints, members_by_key
 from optimizer.domain.solution import Decision
 from optimizer.model.allocation import Allocation
-from optimizer.model.problem import NO_DEVICE, Problem
+from optimizer.model.parameters import NO_DEVICE
+from optimizer.model.problem import Problem
 from optimizer.solve.blocks.block_problem import (
     BlockProblem,
     LinkingRows,

@@ -12,8 +12,8 @@ from math import ceil, floor, prod
 
 from optimizer.domain.arrays import members_by_key
 from optimizer.model.allocation import EXACT
-from optimizer.model.parameters import common_divisor, largest_supplies
-from optimizer.model.problem import Problem, ProblemPolicy
+from optimizer.model.parameters import ProblemPolicy, common_divisor, largest_supplies
+from optimizer.model.problem import Problem
 
 _MODES_PER_SITE = 1_000
 """Modes up to which a site is decided as one; they multiply with the pools."""

@@ -133,7 +133,7 @@ def generate_columns(
     """
     pricing = price_blocks(blocks, items, prices)
     lowest, best = pricing.bound, prices
-    columns = best_columns(blocks, pool.columns(), prices, pricing, _MASTER_COLUMNS)
+    columns = _best_columns(blocks, pool.columns(), prices, pricing)
     for _ in range(40):
         solved = solve_relaxed_master(blocks, columns, context)
         if solved is None:
@@ -152,18 +152,16 @@ def generate_columns(
                 lowest, best = pricing.bound, asked
         if len(met) == known or context.is_over():
             break
-        columns = best_columns(
-            blocks, met.columns(), best, price_blocks(blocks, items, best), _MASTER_COLUMNS
-        )
+        columns = _best_columns(blocks, met.columns(), best, price_blocks(blocks, items, best))
     return lowest, best, columns
 
 
-def best_columns(
-    blocks: BlockProblem, columns: Columns, prices: Prices, pricing: PricingResult, most: int
+def _best_columns(
+    blocks: BlockProblem, columns: Columns, prices: Prices, pricing: PricingResult
 ) -> Columns:
-    """Return the `most` columns that lose least, that is, profit_s less the column's profit."""
+    """Return the columns that lose least, that is, profit_s less the column's profit."""
     lost = pricing.site_profits[blocks.mode_sites[columns.modes]] - columns.profits(blocks, prices)
-    return columns.pick(np.sort(np.argsort(lost, kind="stable")[:most]))
+    return columns.pick(np.sort(np.argsort(lost, kind="stable")[:_MASTER_COLUMNS]))
 
 
 def _between(one: Prices, other: Prices, share: float) -> Prices:

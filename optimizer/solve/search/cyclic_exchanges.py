@@ -16,7 +16,8 @@ from optimizer.domain.arrays import Floats, Ints
 from optimizer.domain.solution import Decision
 from optimizer.model.allocation import EXACT, Allocation
 from optimizer.model.decision_comparison import SAME_VALUE
-from optimizer.model.problem import Problem, tier_values
+from optimizer.model.objective import tier_values
+from optimizer.model.problem import Problem
 from optimizer.model.rules import linking_rows
 
 MOST_ASSIGNMENTS = 1_500

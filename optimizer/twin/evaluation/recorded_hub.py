@@ -19,7 +19,6 @@ STEP_SECONDS = 300.0
 _DAY_SECONDS = 86_400.0
 """Of one call: an answer is limited in bytes."""
 
-
 RECORDS = (PLACEMENT_PLAN, PLACEMENT_OPTIMIZATION)
 """The kinds whose objects say what was placed, and what was to be kept placed."""
 

@@ -12,10 +12,9 @@ from math import isfinite
 from statistics import median
 from typing import Any, NamedTuple
 
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import score_object_name
 from dsf.api.times import rfc3339, shown_duration
-from dsf.api.untrusted_text import UntrustedName, listed
+from dsf.api.untrusted_text import InvalidInput, UntrustedName, listed
 from dsf.cli.prometheus import PastValues
 from dsf.placement import SET_LABEL
 from optimizer.domain.fleet import Cluster, Workload
@@ -126,7 +125,7 @@ def recording_of(
     if recorded is None:
         notes.append(
             f"the first plan on record is younger than {_time(start)}, so it is not known what ran"
-            " from the start on: record for less long, or raise --plan-history-limit"
+            " from the start on: ask for fewer hours, or let more plans be kept"
         )
     return RecordedRun(scenario, recorded, tuple(notes))
 
@@ -136,7 +135,7 @@ def _request(applied: Sequence[RecordedPlan]) -> OptimizeRequest:
     if content is None:
         raise ValueError(
             "no applied PlacementPlan says what is placed where: record those of the namespace, and"
-            " name their optimization with --optimization"
+            " name their optimization"
         )
     asked = content if isinstance(content, InvalidInput) else content.asked()
     if isinstance(asked, InvalidInput):

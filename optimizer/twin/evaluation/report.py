@@ -9,7 +9,7 @@ from math import sqrt
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-from dsf.api.plural import counted
+from dsf.api.untrusted_text import counted
 from dsf.cli.output import TextTable
 from optimizer.twin.evaluation.figures import Estimate, SimulatedRow, SimulationResult
 from optimizer.twin.evaluation.hindsight import BestMoment

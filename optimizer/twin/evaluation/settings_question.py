@@ -25,7 +25,6 @@ MEMORY_MIB = 4_096
 MOST_ROUNDS = 6_000
 """Rounds of agents that are played within the seconds, twice: 20 clusters for a day."""
 
-
 STEPS, MOST_STEPS = (STEP_SECONDS, 600.0, 900.0, 1800.0), 400
 """Seconds between two samples: as few as leave so many samples of each score at most."""
 
@@ -33,7 +32,7 @@ STEPS, MOST_STEPS = (STEP_SECONDS, 600.0, 900.0, 1800.0), 400
 class SettingsQuestion(NamedTuple):
     """What is on record, the Prometheus and the hours that are asked, and settings as of a sweep.
 
-    Settings are tried together.
+    Settings are tried together; without any, only what ran and hindsight's best are told.
     """
 
     record: HubRecord
@@ -90,11 +89,16 @@ def _simulated(question: SettingsQuestion) -> SimulationResult:
             " hours, or have a person run dsf simulate --record"
         )
     best = hindsight_of(scenario, scenario.seed)
-    groups = [
-        [Run({}, play(scenario), best)],
-        [Run(question.settings, play(changed), best)],
-        *([[Run({}, recorded, best)]] if recorded else []),
-    ]
+    groups, exists = list[list[Run]](), question.record.spec is not None
+    if question.settings or exists or not recorded:
+        groups.append([Run({}, play(scenario), best)])
+        if not exists:
+            none = "no PlacementOptimization exists: its rows are played with the defaults of one"
+            notes = (*notes, none)
+    if question.settings:
+        groups.append([Run(question.settings, play(changed), best)])
+    if recorded:
+        groups.append([Run({}, recorded, best)])
     return simulation(groups, scenario, notes)
 
 

@@ -20,8 +20,12 @@ from dsf.api.untrusted_text import listed, quoted
 from dsf.kube.redaction import redact
 from dsf.kube.yaml_documents import parsed_yaml
 from optimizer.twin.engine import play
-from optimizer.twin.evaluation.hindsight import best_moments, best_within_budgets, period_budgets
-from optimizer.twin.evaluation.moments import moments_of
+from optimizer.twin.evaluation.hindsight import (
+    best_moments,
+    best_within_budgets,
+    moments_of,
+    period_budgets,
+)
 from optimizer.twin.evaluation.report import Hindsight, Run
 from optimizer.twin.fleet_objects import spec_of
 from optimizer.twin.played import Played

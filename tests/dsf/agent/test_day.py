@@ -21,9 +21,9 @@ from dsf.agent.round_loop import Agent
 from dsf.agent.score.forecasts import Instant, IssuedForecasts, TruthValues
 from dsf.agent.score.result_rules import ConversionSettings, convert
 from dsf.api.crd.score_rules import OnFailure
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.dimension_format import DimensionFormat
 from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries
+from dsf.api.untrusted_text import InvalidInput
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import NotFound, Unreachable
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, NAMESPACE

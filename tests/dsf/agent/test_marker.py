@@ -14,9 +14,9 @@ from dsf.agent.metrics import AgentMetrics
 from dsf.agent.score.explanation import RoundEvidence, explain
 from dsf.agent.score.result_rules import ConversionSettings, convert
 from dsf.agent.wire.scoring_request import EncodedSeries
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.dimension_format import PLACEHOLDERS, DimensionFormat
 from dsf.api.scoring.scorer_summary import ScorerSummary
+from dsf.api.untrusted_text import InvalidInput
 from dsf.runtime.logs import Format, set_up
 from tests.dsf.agent.builders import scoring_result, summary
 from tests.house.marker import MARKER, WORDS, forged_lines, raw, unquoted

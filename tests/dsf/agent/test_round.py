@@ -10,8 +10,7 @@ from dsf.agent.failure import Failure
 from dsf.agent.run import AgentSettings, round_runner
 from dsf.agent.score.explanation import explain
 from dsf.agent.score.forecasts import TruthValues
-from dsf.api.crd.published_value import Normalize
-from dsf.api.crd.score_rules import DefaultScore, ForecastRules, ForecastTruth
+from dsf.api.crd.score_rules import DefaultScore, ForecastRules, ForecastTruth, Normalize
 from dsf.api.scoring.scorer_summary import SEVERAL, ScorerSummary, SummarySource
 from dsf.kube.clock import utc_now
 from tests.dsf.agent.builders import summary

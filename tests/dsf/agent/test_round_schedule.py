@@ -11,11 +11,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.agent.round_schedule import (
-    CEILING_SECONDS,
-    PROBE_SECONDS,
-    RETRY_AFTER_SECONDS,
-    SPREAD_SECONDS,
+from dsf.agent.round_events import (
     ApplyOnFailure,
     Command,
     ConfigChanged,
@@ -25,22 +21,26 @@ from dsf.agent.round_schedule import (
     ProbeHealth,
     Pushed,
     RoundFinished,
-    RoundSchedule,
-    SelectedScorers,
     StartRound,
     StopScorer,
     Tick,
     WakeAt,
+)
+from dsf.agent.round_schedule import (
+    CEILING_SECONDS,
+    PROBE_SECONDS,
+    RETRY_AFTER_SECONDS,
+    SPREAD_SECONDS,
+    RoundSchedule,
     pause_left,
     pause_remark,
     paused_until,
-    read_scorers,
     scores,
-    select_scorers,
     step,
 )
-from dsf.api.invalid_input import InvalidInput
+from dsf.agent.scorer_selection import SelectedScorers, read_scorers, select_scorers
 from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries
+from dsf.api.untrusted_text import InvalidInput
 from tests.dsf.agent.builders import summary
 from tests.repository import ROOT
 

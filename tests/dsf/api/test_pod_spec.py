@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.pod_spec import PodSpec, read_part
+from dsf.api.untrusted_text import InvalidInput
 
 
 def requested(spec: dict[str, Any]) -> dict[str, float] | str:

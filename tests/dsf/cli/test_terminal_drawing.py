@@ -16,8 +16,7 @@ from dsf.cli.terminal_drawing import ASCII_LEVELS, LEVELS, MOST_BARS, bar, bars,
 from dsf.kube.embedded.http.server import kubeconfig, serving
 from dsf.kube.errors import Unreachable
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
-from dsf.kube.port import Kube
-from dsf.kube.reads import list_objects
+from dsf.kube.port import Kube, list_objects
 from tests.command_line import invoked_meanwhile
 from tests.dsf.cli.test_scores import hub_of_scores
 from tests.eventually import eventually

@@ -12,8 +12,8 @@ import pytest
 
 from dsf.api.conditions import conditions_of
 from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scoring_api import ScorerConfig
+from dsf.api.untrusted_text import InvalidInput
 from dsf.hub.report.status_events import status_events
 from dsf.hub.snapshot.config_document import read_config
 from dsf.hub.snapshot.registered_scorer import ProbeFailure, ProbeResult

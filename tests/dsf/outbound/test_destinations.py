@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.api.invalid_input import InvalidInput
+from dsf.api.untrusted_text import InvalidInput
 from dsf.outbound.destinations import DENIED_BY_DEFAULT, Destinations, destinations
 
 DISGUISES = [

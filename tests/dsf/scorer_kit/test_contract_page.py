@@ -26,12 +26,12 @@ from dsf.agent.wire.foreign_text import LABELS_BYTES
 from dsf.agent.wire.http_answer import HttpAnswer
 from dsf.agent.wire.prometheus_answer import SERIES_LIMIT
 from dsf.agent.wire.scoring_answer import NUMBER_BYTES, parse_scoring_answer
-from dsf.api.crd.published_value import HIGHEST, LOWEST
+from dsf.api.crd.score_rules import HIGHEST, LOWEST
 from dsf.api.crd.scoring_params import AskedContext
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.dimension_format import PLACEHOLDERS, DimensionFormat
 from dsf.api.scoring.score_conditions import LABEL_LIMIT
 from dsf.api.scoring.scoring_api import ConfiguredScoring, ConfiguredSource, ScorerConfig
+from dsf.api.untrusted_text import InvalidInput
 from dsf.cli.root import root
 from dsf.hub.assess.context_completion import CONTEXT_BYTES
 from dsf.hub.observe.prober import ProbeLimits

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.api import names
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.dimension_format import DimensionFormat
+from dsf.api.untrusted_text import InvalidInput
 from dsf.cli.root import root
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import DYNAMIC_SCORER, NAMESPACE

@@ -343,11 +343,11 @@ async def test_what_is_wrong_with_a_whole_object_points_at_its_member(
 @pytest.mark.parametrize(
     ("clusters", "said"),
     [
-        ([], "clusters: must list at least 1"),
-        ("worker01", "clusters: must be a list"),
+        ([], 'clusters: must list at least 1; write [{"name": "name"}]'),
+        ("worker01", 'clusters: must be a list; write [{"name": "name"}]'),
         (
             [{"name": "worker01", "availablePolicies": [{"name": "p"}] * 1001}],
-            "clusters[0].availablePolicies: must list at most 1000",
+            "clusters[0].availablePolicies: must list at most 1000; ask for fewer at once",
         ),
     ],
 )

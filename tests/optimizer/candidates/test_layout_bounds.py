@@ -46,7 +46,8 @@ from optimizer.domain.mig.layouts import layouts
 from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.solution import Decision, PolicyEnforcement, Solution, Tier
 from optimizer.model.formulate import formulate
-from optimizer.model.problem import ClusterResource, Problem, ProblemWorkload
+from optimizer.model.parameters import ClusterResource, ProblemWorkload
+from optimizer.model.problem import Problem
 from optimizer.solve.strategy import solve_problem
 from tests.optimizer.domain.mig.test_layouts import of
 

@@ -67,11 +67,17 @@ async def test_a_rollback_shows_what_it_changes_and_says_what_it_did(tmp_path: P
     code, out, err = await dsf(rollback, hub, tmp_path, "--dry-run")
     assert (code, err) == (0, "")
     assert "3g.48gb-worker01" in out
-    assert "Dry run: revision 1 would be restored, and nothing was written." in out
+    assert (
+        "Dry run: revision 1 of optimization default would be restored, and nothing was written."
+        in out
+    )
     assert await bound(hub) == {"2g.24gb-worker01", "2g.24gb-worker02"}
     code, out, err = await dsf(rollback, hub, tmp_path)
     assert (code, err) == (0, "")
-    assert "Revision 1 was restored and recorded as PlacementPlan default-3." in out
+    assert (
+        "Revision 1 of optimization default was restored and recorded as PlacementPlan default-3."
+        in out
+    )
     assert await bound(hub) == {"3g.48gb-worker01", "3g.48gb-worker02"}
     record = await hub.get(kinds.PLACEMENT_PLAN, "default-3", "default")
     assert record["spec"]["requestedBy"] == "system:anonymous"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optimizer.domain.schedule import Schedule, five_fields, time_zone
+from optimizer.wire.time_windows import Schedule, five_fields, time_zone
 
 pytestmark = pytest.mark.property
 

@@ -14,7 +14,8 @@ from optimizer.explain.conflicts.feasibility import (
 from optimizer.explain.conflicts.limits import RelaxableLimit, RequiredReplicas
 from optimizer.explain.conflicts.relaxable_limits import relaxed
 from optimizer.explain.explanation_process import linear_solver
-from optimizer.model.problem import Problem, upper_bound
+from optimizer.model.objective import upper_bound
+from optimizer.model.problem import Problem
 from optimizer.solve.strategy import solve_problem
 from tests.optimizer.brute_force import MOST_VARIABLES, best
 

@@ -129,7 +129,7 @@ def test_the_command_explains_what_has_no_place(tmp_path: Path) -> None:
     path = tmp_path / "one.yaml"
     path.write_text(yaml.safe_dump(request))
     told = CliRunner().invoke(plan, [*FOLDERS, f"--request={path}", "--explain"]).stdout
-    assert "workload mwrs-app01 keeps running" in told
+    assert "workload mwrs-app01 is placed" in told
     assert "(solved again)" in told
 
 

@@ -17,11 +17,13 @@ from optimizer.domain.solution import (
 )
 from optimizer.explain.case import ProblemSolver
 from optimizer.explain.forced_problems import SymmetricExchange, objective_loss, solve_forced
-from optimizer.explain.margins import Margins, why_not
+from optimizer.explain.margins import Margins
+from optimizer.explain.why_not import why_not
 from optimizer.model.formulate import formulate
-from optimizer.model.problem import Problem, tier_values
+from optimizer.model.objective import tier_values
+from optimizer.model.problem import Problem
 from optimizer.model.rules import RULES, violations
-from optimizer.wire.explanation import AssignmentReason, WhyNotAnswer, WhyNotQuestion
+from optimizer.wire.explanation import AssignmentReason, RunnerUp, WhyNotAnswer, WhyNotQuestion
 from tests.optimizer.build import fleet
 from tests.optimizer.explain.solvers import RESOLVE, spent
 from tests.optimizer.random_problems import random_fleet
@@ -108,6 +110,34 @@ def test_a_place_has_a_runner_up_and_a_margin() -> None:
     assert [item.cluster for item in first.instead] == ["two"]
 
 
+A_OR_B = {("c", "a", "3g"): 60.0, ("c", "b", "3g"): 90.0, ("d", "a", "2g"): 10.0}
+TOGETHER = {("c", "a", "3g"): 60.0, ("c", "a", "2g"): 40.0, ("c", "b", "2g"): 30.0}
+
+
+@pytest.mark.parametrize(
+    ("given", "better"),
+    [
+        (fleet({"c": [("3g", 2)], "d": [("2g", 2)]}, {"a": 2, "b": 2}, A_OR_B), ("3g", ("b",))),
+        (fleet({"c": [("3g", 1), ("2g", 2)]}, {"a": 1, "b": 1}, TOGETHER), ("3g", ("b",))),
+        (fleet({"c": [("3g", 1), ("2g", 2)]}, {"a": 1}, TOGETHER), ("2g", ())),
+    ],
+    ids=["who has the device", "who has the cluster", "another policy is free to be chosen"],
+)
+def test_who_has_the_runner_up_is_told(given: Fleet, better: tuple[str, tuple[str, ...]]) -> None:
+    problem = formulate(given)
+    first, *_ = reasons(problem, RESOLVE(problem))
+    assert first.runner_up is not None
+    assert (first.runner_up.device, first.runner_up.taken_by) == better
+
+
+def test_another_replica_is_no_runner_up() -> None:
+    scores = {("c", "a", "3g"): 60.0, ("d", "a", "2g"): 10.0}
+    given = fleet({"c": [("3g", 2)], "d": [("2g", 2)]}, {"a": 2}, scores)
+    twice = replace(given, workloads=(replace(given.workloads[0], replicas=2),))
+    problem = formulate(twice)
+    assert [item.runner_up for item in reasons(problem, RESOLVE(problem))] == [None, None]
+
+
 def test_without_time_there_is_no_margin() -> None:
     problem = formulate(GUIDE)
     solution = RESOLVE(problem)
@@ -142,6 +172,8 @@ def test_a_forced_workload_counts_towards_a_fleet_wide_limit() -> None:
 
 BARE = replace(GUIDE, clusters=tuple(replace(c, candidates=()) for c in GUIDE.clusters))
 
+DRAINED = replace(GUIDE, clusters=tuple(replace(c, drained="until noon") for c in GUIDE.clusters))
+
 
 @pytest.mark.parametrize(
     ("given", "question", "says"),
@@ -150,13 +182,15 @@ BARE = replace(GUIDE, clusters=tuple(replace(c, candidates=()) for c in GUIDE.cl
         (GUIDE, {"policy": "none", "cluster": "one"}, "it is not a candidate there"),
         (GUIDE, {"workload": "x", "cluster": "one"}, "the request names no workload x"),
         (GUIDE, {"workload": "a", "cluster": "x"}, "the request names no cluster x"),
-        (BARE, {"workload": "a", "cluster": "one"}, "no cluster supplies gpu"),
+        (BARE, {"workload": "a", "cluster": "one"}, "cluster one supplies no gpu"),
+        (DRAINED, {"workload": "a", "cluster": "one"}, "Drained: The cluster is drained"),
     ],
 )
 def test_why_not_where_it_is_impossible(given: Fleet, question: dict[str, str], says: str) -> None:
     found = asked(given, **question)
     assert found.possible is False
     assert says in found.message
+    assert "NoSupply" not in found.message or says.startswith("NoSupply")
 
 
 def test_a_decision_bounds_the_margins_of_all_assignments_that_it_lacks() -> None:
@@ -245,8 +279,18 @@ def check(given: Fleet) -> None:
         without = values_with(problem, place, chosen=False)
         assert without is not None
         assert reason.margin.total == pytest.approx(sum(before) - sum(without))
+        if reason.runner_up and reason.runner_up.taken_by:
+            check_taken(problem, solution.decision, place, reason.runner_up)
     for variable in problem.variables:
         check_force(given, problem, solution, variable)
+
+
+def check_taken(problem: Problem, decision: Decision, place: Assignment, other: RunnerUp) -> None:
+    there = {item.workload for item in decision.assignments if item.cluster == other.cluster}
+    assert there >= set(other.taken_by)
+    moved = Assignment(place.workload, other.cluster, other.device)
+    left = [item for item in decision.assignments if item != place]
+    assert violations(problem, replace(decision, assignments=(*left, moved)))
 
 
 def check_force(given: Fleet, problem: Problem, solution: Solution, variable: Variable) -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from optimizer.domain.arrays import Floats
 from optimizer.model.decision_comparison import LARGEST_SAFE_COEFFICIENT, tie_weights
-from optimizer.model.problem import ClusterResource, Problem, ProblemPolicy, ProblemWorkload
+from optimizer.model.parameters import ClusterResource, ProblemPolicy, ProblemWorkload
+from optimizer.model.problem import Problem
 from tests.optimizer.random_problems import random_problem
 
 

@@ -17,8 +17,8 @@ from optimizer.domain.fleet import (
 from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.model.formulate import formulate, too_large
+from optimizer.model.objective import objective, tier_values
 from optimizer.model.predicates import PREDICATES, ResourceIndex, ineligible
-from optimizer.model.problem import objective, tier_values
 from tests.optimizer.build import fleet
 
 C1, C2 = "c1", "c2"

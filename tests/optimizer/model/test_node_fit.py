@@ -17,7 +17,7 @@ from optimizer.domain.nodes import NodeGroup, NodeSelectorTerm, Packing, PodGrou
 from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.solution import Assignment, Decision
 from optimizer.model.formulate import formulate
-from optimizer.model.node_fit import pod_demands
+from optimizer.model.nodes.pod_demands import pod_demands
 from optimizer.model.predicates import ResourceIndex
 from optimizer.model.rules import violations
 from optimizer.plan.unplaced_reasons import unplaced

@@ -6,14 +6,9 @@ import pytest
 
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.model.formulate import formulate
-from optimizer.model.problem import (
-    ClusterResource,
-    Limit,
-    Problem,
-    ProblemWorkload,
-    objective,
-    upper_bound,
-)
+from optimizer.model.objective import objective, upper_bound
+from optimizer.model.parameters import ClusterResource, Limit, ProblemWorkload
+from optimizer.model.problem import Problem
 from tests.optimizer.build import fleet
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from optimizer.domain.solution import Decision
 from optimizer.model.formulate import formulate
-from optimizer.model.problem import Problem, objective
+from optimizer.model.objective import objective
+from optimizer.model.problem import Problem
 from optimizer.model.rules import violations
 from optimizer.model.symmetry import classes, cluster_forms, supply_forms, workload_keys
 from tests.optimizer.build import fleet

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 from datetime import datetime
+from math import ceil
 from pathlib import Path
 
 import httpx
@@ -18,6 +19,8 @@ from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, NODE_INVENTORY
 from mcp_server.server import create_mcp
 from optimizer.api.app import create_app
 from optimizer.cli.status import status
+from optimizer.follow.overview.capacity import MAX_RESOURCES
+from optimizer.follow.overview.fleet_overview import SHOWN_DEVICES
 from optimizer.operations.access.rights import fleet_rights
 from optimizer.service.optimizer import Optimizer
 from tests.command_line import invoked_meanwhile
@@ -84,16 +87,26 @@ async def test_an_assistant_is_told_what_is_free_what_is_idle_and_the_largest_pi
     assert "Capacity of 1 cluster. " in text
     assert "1 cluster whose NodeInventory has expired (worker02" in text
     assert (
-        f'{GPU} "{MODEL}": 4 of 16 free, reserved 8 ours, 4 others, idle 72; most on one node 2'
-        " (worker01)"
+        f'{GPU} "{MODEL}": 4 of 16 free, reserved 8 ours, 4 others, 3 of the 12 idle'
+        " (72 h a day); most on one node 2 (worker01)"
     ) in text
-    assert "idle: device hours a day" in text
+    assert "idle: reserved but not used, on average of the last day, and in device hours a" in text
     assert "worker02 has expired" in text
     assert "\x1b" not in text
     assert told["capacity"]["resources"][0]["largest_on"] == "worker01"
-    assert told["capacity"]["clusters"][0]["resources"][0]["idle"] == 72
-    assert [item["cluster"] for item in told["capacity"]["clusters"]] == ["worker01"]
+    assert told["capacities"][0]["resources"][0]["idle"] == 72
+    assert [item["cluster"] for item in told["capacities"]] == ["worker01"]
     assert {"model", "resource"} <= set(told["untrusted"])
+
+
+async def test_an_assistant_is_told_what_is_on_nodes_where_nothing_starts() -> None:
+    nodes = {"worker01": [group(FULL)], "worker02": [group({GPU: "4"}, unschedulable=True)]}
+    made = tuple(inventory(name, *rows, now=utc_now()) for name, rows in nodes.items())
+    hub = await hub_of(replace(guide(), inventories=made))
+    async with Client(create_mcp(lambda: Optimizer(hub, now=utc_now))) as mcp:
+        text = (await mcp.call_tool("fleet_overview", {})).content[0].text
+    assert "closed: more, on nodes that are cordoned or not ready." in text
+    assert "most on one node 8 (worker01); 4 closed\n" in text
 
 
 async def test_an_overview_of_many_clusters_with_long_names_fits() -> None:
@@ -105,9 +118,11 @@ async def test_an_overview_of_many_clusters_with_long_names_fits() -> None:
     async with Client(create_mcp(lambda: Optimizer(hub, now=utc_now))) as mcp:
         found = await mcp.call_tool("fleet_overview", {})
     assert result_tokens(found) < 8_000
-    told, omitted = found.structured_content["capacity"], found.structured_content["omitted"]
+    view = found.structured_content
+    told, omitted = view["capacity"], view["omitted"]
     assert (told["current"], len(told["resources"]) + omitted["capacity.resources"]) == (400, 12)
-    assert len(told["clusters"]) + omitted["capacity.clusters"] == 2
+    lines = 400 * ceil(MAX_RESOURCES / SHOWN_DEVICES)
+    assert len(view["capacities"]) + omitted["capacities"] == lines
 
 
 async def test_dsf_status_has_a_table_of_the_fleet_and_of_clusters(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """GET and POST /constraints, and that every later plan keeps what they remember."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,11 +12,11 @@ from dsf.api.times import rfc3339
 from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
 from optimizer.snapshot.annotations import PREFIX
-from tests.optimizer.build import NOW, body
+from tests.optimizer.build import NOW, body, guide, workload
 from tests.optimizer.hubs import hub_of
 from tests.optimizer.operations.test_planning import apply, planned
 from tests.optimizer.operations.test_recorded_plans import client
-from tests.optimizer.operations.test_stated_constraints import kept
+from tests.optimizer.operations.test_stated_constraints import kept, state
 
 WHERE = {"namespace": "default"}
 NIGHT = {"schedule": "0 22 * * *", "duration": "8h", "timeZone": "Europe/Berlin"}
@@ -44,7 +45,6 @@ def later(**distance: float) -> str:
     [
         ({"drain": ["worker01"]}, {("mwrs-app01", "worker02")}),
         ({"drain": {"01": {"until": later(hours=1)}}}, {("mwrs-app01", "worker02")}),
-        ({"drain": {"01": {"start": later(hours=1)}}}, 2),
         ({"atMost": {"worker01": 0}}, {("mwrs-app01", "worker02")}),
         ({"pin": {"app01": "worker02"}}, {("mwrs-app01", "worker02"), ("mwrs-app02", "worker01")}),
         ({"exclude": {"app01": ["worker01", "worker02"]}}, None),
@@ -85,6 +85,7 @@ async def test_constraints_add_up_and_are_listed_and_forgotten_on_both_sides() -
         after = await told(http)
         unknown = await keep(http, forget={"app01": ["pin"]})
     own = {("mwrs-app01", "exclude", "worker01")}
+    night_of = "from 2026-11-20 22:00 to 2026-11-21 06:00 Europe/Berlin"
     drained = "timeZone=Europe/Berlin;schedule=0 22 * * *;duration=8h"
     assert untouched == own | {("worker02", "drain", drained)}
     assert before - untouched == {
@@ -94,7 +95,11 @@ async def test_constraints_add_up_and_are_listed_and_forgotten_on_both_sides() -
     assert after == untouched
     assert (night["in_force"], night["message"]) == (
         False,
-        f"managed cluster worker02 runs no workload, but not now ({drained})",
+        (
+            f"managed cluster worker02 runs no workload, but not now: next {night_of}; {night_of}"
+            " it leaves no place: managed cluster worker02 runs no workload; workload mwrs-app01"
+            f" never runs on worker01 ({drained})"
+        ),
     )
     assert shown.json()["commands"] == [
         "kubectl annotate --overwrite manifestworkreplicaset -n default"
@@ -118,6 +123,7 @@ async def test_a_workload_with_the_name_of_a_cluster_is_forgotten_by_what_it_sta
 
 APP01, APP02 = "workload mwrs-app01 runs", "workload mwrs-app02 runs"
 APART = "workload mwrs-app01 shares no cluster with mwrs-app02"
+AT_MOST = [f"managed cluster worker0{at} runs at most 1 workload" for at in (1, 2)]
 FAR = {"apart": [["app01", "app02"]]}
 NEAR = {"together": [["app01", "app02"]]}
 
@@ -142,7 +148,7 @@ NEAR = {"together": [["app01", "app02"]]}
             [
                 f"{APP01} only on worker01",
                 f"{APP02} only on worker01",
-                "managed cluster worker01 runs at most 1 workloads",
+                "managed cluster worker01 runs at most 1 workload",
             ],
         ),
         (
@@ -197,7 +203,277 @@ async def test_the_smallest_contradiction_is_told_and_nothing_is_written(
         assert answer.status_code == 422
         said, _, rest = answer.json()["errors"][0]["message"].partition(": ")
         assert set(said.split("; ")) == set(conflict)
-        assert rest == "this leaves no place; leave out a part of it, or forget it"
+        counts = any("shares no cluster" in item or " clusters" in item for item in conflict)
+        left = "too few of 2 managed clusters" if counts else "no place"
+        assert rest == f"this leaves {left}; leave out a part of it, or forget it"
+
+
+NOWHERE = {"mwrs-app01": {"excluded-clusters": "worker01,worker02"}}
+
+
+@pytest.mark.parametrize(
+    ("by_hand", "remember", "conflict"),
+    [
+        (
+            {**NOWHERE, "worker02": {"drain": "always"}},
+            {"drain": ["01"]},
+            {f"managed cluster worker0{at} runs no workload" for at in (1, 2)},
+        ),
+        (
+            NOWHERE,
+            {"apart": [[f"app0{at}" for at in (1, 2, 3)]]},
+            {
+                "workload mwrs-app01 shares no cluster with mwrs-app02, mwrs-app03",
+                "workload mwrs-app02 shares no cluster with mwrs-app01, mwrs-app03",
+            },
+        ),
+        (
+            {"mwrs-app03": {"together-with": "mwrs-app01,mwrs-app02"}},
+            {"apart": [["app01", "app02"]]},
+            {"workload mwrs-app03 runs only together with mwrs-app01, mwrs-app02", APART},
+        ),
+        (NOWHERE, {"pin": {"app02": "worker01"}, "atMost": {"worker02": 0}}, set()),
+    ],
+)
+async def test_a_contradiction_is_found_beside_what_was_annotated_by_hand(
+    by_hand: Any, remember: dict[str, Any], conflict: set[str]
+) -> None:
+    found = guide()
+    hub = await hub_of(
+        replace(found, workloads=(*found.workloads, workload("mwrs-app03", "app03")))
+    )
+    await state(hub, by_hand)
+    async with client(hub) as http:
+        answer = await keep(http, **remember)
+    assert answer.status_code == (422 if conflict else 200), answer.text
+    if conflict:
+        said = answer.json()["errors"][0]["message"].partition(": this leaves")[0]
+        assert set(said.split("; ")) == conflict
+
+
+APP01_NOWHERE = "workload mwrs-app01 never runs on worker01, worker02; it leaves no place"
+ONE_EACH = {
+    f"{one}; it leaves no place for 1 of 3 workloads, because {other}"
+    for one, other in (AT_MOST, AT_MOST[::-1])
+}
+BY_DAY = {"schedule": "0 11 * * *", "duration": "8h", "timeZone": "Etc/UTC"}
+NONE_AT_ALL = "managed cluster worker01 runs at most 0 workloads"
+DRAINED = [f"managed cluster worker0{at} runs no workload" for at in (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("remember", "conflict", "leaves"),
+    [
+        ({"drain": ["01", "02"]}, DRAINED, "for 2 of 2 workloads"),
+        (  # their windows leave no gap
+            {"drain": {"01": {**BY_DAY, "duration": "24h"}, "02": {**BY_DAY, "duration": "25h"}}},
+            DRAINED,
+            "for 2 of 2 workloads",
+        ),
+        (
+            {"drain": {"01": {"start": later(hours=1)}, "02": {"start": later(hours=9)}}},
+            DRAINED,
+            "for 2 of 2 workloads",
+        ),
+        ({"atMost": {"01": 0}, "drain": ["02"]}, [DRAINED[1], NONE_AT_ALL], "for 2 of 2 workloads"),
+        (
+            {"together": [["app01", "app02"]], "atMost": {"01": 1, "02": 1}},
+            [f"{APP01} only together with mwrs-app02", *AT_MOST],
+            "",
+        ),
+    ],
+)
+async def test_what_leaves_no_place_for_ever_is_refused_for_workloads_that_state_nothing(
+    remember: dict[str, Any], conflict: list[str], leaves: str
+) -> None:
+    async with client(await hub_of()) as http:
+        refused = await keep(http, **remember)
+        assert await told(http) == set()
+    assert refused.status_code == 422, refused.text
+    said, _, rest = refused.json()["errors"][0]["message"].partition(": this leaves no place")
+    assert set(said.split("; ")) == set(conflict)
+    assert rest.strip() == f"{leaves}; leave out a part of it, or forget it"
+
+
+@pytest.mark.parametrize(
+    ("remember", "at", "period"),
+    [
+        (
+            {"apart": [["app01", "app02"]], "drain": {"02": NIGHT}},
+            "worker02",
+            "2026-11-20 22:00 to 2026-11-21 06:00 Europe/Berlin",
+        ),
+        (
+            {
+                "drain": {
+                    "01": {**NIGHT, "schedule": "0 22 * * tue"},
+                    "02": {**NIGHT, "schedule": "0 1 * * *", "duration": "1h"},
+                }
+            },
+            "worker02",
+            "2026-11-25 01:00 to 2026-11-25 02:00 Europe/Berlin",
+        ),
+        ({"drain": {"01": NIGHT, "02": BY_DAY}}, "", ""),
+        (  # a pinned workload, while its cluster is maintained now
+            {"pin": {"app02": "02"}, "drain": {"02": {"until": "2026-11-21T01:00:00+01:00"}}},
+            "worker02",
+            "2026-11-20 12:00 to 2026-11-21 00:00 Etc/UTC",
+        ),
+        (
+            {"atMost": {"01": 1}, "drain": ["02"]},
+            "worker02",
+            "2026-11-20 12:00 Etc/UTC until somebody says otherwise",
+        ),
+    ],
+)
+async def test_what_leaves_no_place_at_times_is_kept_and_says_when(
+    remember: dict[str, Any], at: str, period: str
+) -> None:
+    async with client(await hub_of()) as http:
+        kept = await keep(http, **remember)
+        listed = await http.get("/constraints", params=WHERE)
+    assert kept.status_code == 200, kept.text
+    assert kept.json()["items"] == listed.json()["items"]
+    told_of = {i["name"]: i["message"] for i in kept.json()["items"] if "it leaves" in i["message"]}
+    assert set(told_of) == ({at} if at else set())
+    if at:
+        assert f"; from {period} it leaves " in told_of[at]
+        assert "managed cluster worker02 runs no workload" in told_of[at]
+
+
+@pytest.mark.parametrize(
+    ("by_hand", "remember", "leaving"),
+    [
+        ({}, {"atMost": {"01": 1, "02": 1}}, ONE_EACH),
+        ({}, {"atMost": {"01": 1, "02": 2}}, set()),
+        (NOWHERE, {"pin": {"app02": "worker01"}}, {APP01_NOWHERE}),
+        (  # each of two contradictions is told, and the drain says its own
+            NOWHERE,
+            {"atMost": {"01": 1, "02": 1}, "drain": {"02": NIGHT}},
+            {APP01_NOWHERE, *ONE_EACH},
+        ),
+        (
+            {
+                f"mwrs-app0{at}": {
+                    "apart-from": ",".join(f"mwrs-app0{i}" for i in {1, 2, 3} - {at})
+                }
+                for at in (1, 2, 3)
+            },
+            {"atMost": {"02": 2}},
+            {
+                f"workload mwrs-app0{at} shares no cluster with"
+                f" {', '.join(f'mwrs-app0{i}' for i in (1, 2, 3) if i != at)}; it leaves too few of"
+                " 2 managed clusters, because workload "
+                for at in (1, 2, 3)
+            },
+        ),
+    ],
+)
+async def test_each_constraint_that_leaves_too_few_places_says_so(
+    by_hand: Any, remember: dict[str, Any], leaving: set[str]
+) -> None:
+    found = guide()
+    third = workload("mwrs-app03", "app03")
+    hub = await hub_of(replace(found, workloads=(*found.workloads, third)))
+    await state(hub, by_hand)
+    async with client(hub) as http:
+        items = (await keep(http, **remember)).json()["items"]
+    messages = {i["message"] for i in items if "it leaves" in i["message"] and i["in_force"]}
+    assert len(messages) == len(leaving)
+    assert all(any(text.startswith(said) for text in messages) for said in leaving)
+    drained = [item["message"] for item in items if item["constraint"] == "drain"]
+    assert all("it leaves no place for 2 of 3 workloads: " in text for text in drained)
+
+
+async def test_each_drain_says_when_it_leaves_no_place() -> None:
+    until = {"until": "2026-11-20T18:00:00+01:00"}
+    remember = {"apart": [["app01", "app02"]], "drain": {"01": until, "02": NIGHT}}
+    async with client(await hub_of()) as http:
+        kept = await keep(http, **remember)
+    periods = {
+        item["name"]: item["message"].partition("; from ")[2].partition(" it leaves too few")[0]
+        for item in kept.json()["items"]
+        if item["constraint"] == "drain"
+    }
+    assert periods == {
+        "worker01": "2026-11-20 12:00 to 2026-11-20 17:00 Etc/UTC",
+        "worker02": "2026-11-20 22:00 to 2026-11-21 06:00 Europe/Berlin",
+    }
+
+
+@pytest.mark.parametrize("drain", [{"start": later(hours=1)}, NIGHT])
+async def test_a_plan_refuses_a_drain_that_does_not_hold_now(drain: dict[str, Any]) -> None:
+    async with client(await hub_of()) as http:
+        asked = {"objective": {"performance": 1}, "whatIf": {"drain": {"worker01": drain}}}
+        refused = await http.post("/plan", json=asked)
+    assert refused.status_code == 422
+    assert "a plan is for now: leave out its times" in refused.text
+
+
+async def test_a_plan_without_any_cluster_says_which_field_takes_them_away() -> None:
+    async with client(await hub_of()) as http:
+        asked = {"objective": {"performance": 1}, "whatIf": {"lose": ["01", "02"]}}
+        refused = await http.post("/plan", json=asked)
+    (wrong,) = refused.json()["errors"]
+    assert wrong["field"] == "what_if.lose"
+    assert wrong["message"] == "no cluster would be left to plan for; lose fewer, or add one"
+
+
+THREE = ("app01", "app02", "app03")
+
+
+@pytest.mark.parametrize(
+    ("names", "remember", "conflict"),
+    [
+        (
+            ("worker01", "worker02"),
+            {"apart": [THREE]},
+            {
+                f"workload mwrs-{name} shares no cluster with"
+                f" {', '.join(f'mwrs-{other}' for other in THREE if other != name)}"
+                for name in THREE[:2]
+            },
+        ),
+        (
+            ("worker01", "worker02", "worker03"),
+            {"apart": [THREE[1:]], "atLeast": {"app02": 3, "app03": 1}},
+            {
+                "workload mwrs-app02 runs on 3 clusters",
+                "workload mwrs-app03 shares no cluster with mwrs-app02",
+            },
+        ),
+        (
+            ("worker01", "worker02", "worker03"),
+            {"apart": [THREE], "pin": {name: ["worker01", "worker02"] for name in THREE}},
+            {f"workload mwrs-{name} runs only on worker01, worker02" for name in THREE}
+            | {
+                "workload mwrs-app01 shares no cluster with mwrs-app02, mwrs-app03",
+                "workload mwrs-app02 shares no cluster with mwrs-app01, mwrs-app03",
+            },
+        ),
+        (
+            ("worker01", "worker02", "worker03"),
+            {
+                "atMost": {"worker01": 1, "worker02": 1},
+                "pin": {name: ["worker01", "worker02"] for name in THREE},
+            },
+            {f"workload mwrs-{name} runs only on worker01, worker02" for name in THREE}
+            | {f"managed cluster worker0{at} runs at most 1 workload" for at in (1, 2)},
+        ),
+    ],
+)
+async def test_more_workloads_than_clusters_is_a_contradiction(
+    names: tuple[str, ...], remember: dict[str, Any], conflict: set[str]
+) -> None:
+    found = guide(names)
+    third = workload("mwrs-app03", "app03")
+    hub = await hub_of(replace(found, workloads=(*found.workloads, third)))
+    async with client(hub) as http:
+        refused = await keep(http, **remember)
+    assert refused.status_code == 422, refused.text
+    said, _, rest = refused.json()["errors"][0]["message"].partition(": ")
+    assert set(said.split("; ")) == conflict
+    assert rest.startswith(("this leaves too few of ", "this leaves no place;"))
 
 
 @pytest.mark.parametrize(
@@ -214,6 +490,8 @@ async def test_the_smallest_contradiction_is_told_and_nothing_is_written(
         ({"pin": {"app01": "worker01", "mwrs-app01": "worker02"}}, "named more than once"),
         ({"atMost": {"worker01": -1}}, "greater than or equal to 0"),
         ({"drain": {"01": {"timeZone": "Asia/Tokyo"}}}, "it is that of a schedule"),
+        ({"drain": {"01": {"schedule": "0 22 * * *", "duration": "8h"}}}, "say timeZone, such as"),
+        ({"drain": [{"01": {"until": later(hours=1)}}]}, 'write [\\"worker01\\"], or {'),
         ({"apart": [[f"app{at}" for at in range(101)]]}, "at most 100"),
     ],
 )

@@ -7,6 +7,7 @@ import httpx
 
 from dsf.api.names import APPROVED_DIGEST_ANNOTATION
 from dsf.kube import kinds
+from dsf.kube.clock import utc_now
 from dsf.kube.kinds import PLACEMENT_OPTIMIZATION
 from dsf.kube.port import Kube
 from mcp_server.results.kept_results import kept_text
@@ -76,6 +77,9 @@ async def test_the_plan_that_waits_is_told_as_any_plan_until_it_is_approved() ->
     async with client(fleet.hub) as http:
         await fleet.declare(mode="Approve", preference=POWER)
         await fleet.look()
+        by_another_process = (await http.get(f"{KEPT}/plan")).json()
+        assert {move["action"] for move in by_another_process["moves"]} == {"moves"}
+        await fleet.declare(mode="Approve")
         said = problem(await http.get(f"{KEPT}/plan"), 404, "NoWaitingPlan")
     assert "ask again after its next look" in said["detail"]
 
@@ -136,7 +140,9 @@ async def test_it_is_not_fine_while_a_workload_has_no_place_whatever_is_only_pla
         told = (await http.get(KEPT)).json()
     assert (told["fine"], told["reason"]) == (False, "PlanOnly")
     assert told["wrong"].startswith("Unplaced: 1 workload of 2 have fewer places than they ask")
-    assert '"Unplaced: 1 workload of 2' in kept_text([KeptOptimization.model_validate(told)])
+    assert '"Unplaced: 1 workload of 2' in kept_text(
+        [KeptOptimization.model_validate(told)], utc_now()
+    )
     await fleet.declare(mode="Apply", clusters=one, rollout="Stepwise")
     await fleet.look()
     async with client(fleet.hub) as http:
@@ -155,7 +161,7 @@ async def test_it_says_why_nothing_moves_although_scores_changed() -> None:
         calm = (await http.get(KEPT)).json()
         assert (calm["status"]["movesLeft"], calm["waiting"]) == (None, "")
         assert calm["move_rule"] == (
-            "a move for a better score has to gain more than the largest of: its move cost, 10"
+            "each move for a better score has to gain more than the largest of: its move cost, 10"
             " points, 5% of its value; scores are averaged over 0 s"
         )
         frozen = [{"schedule": "0 0 * * *", "duration": "24h"}]

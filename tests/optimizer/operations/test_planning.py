@@ -109,9 +109,13 @@ async def test_what_if_shows_a_plan_and_only_a_possible_one_has_a_request() -> N
         pretended = await planned(http, whatIf={"add": [copy]})
         explained = await planned(http, request={"explain": True}, whatIf={"lose": ["worker02"]})
         await apply(http, explained)
+        moved = await planned(http, whatIf={"lose": ["worker01"]})
         where = {"namespace": "default"}
         recorded = (await http.get(f"/plans/{explained['digest']}", params=where)).json()
     assert {item["cluster"] for item in lost["placements"]} == {"worker01"}
+    # The scores of a lost cluster are not read, so nobody knows what a move from it gains.
+    gains = {item["action"]: item["gain"] for item in moved["moves"]}
+    assert (gains["moves"], set(gains) > {"moves"}) == ({}, True), gains
     assert [item["name"] for item in lost["request"]["clusters"]] == ["worker01"]
     assert pretended["request"] is None
     (missing,) = explained["explanation"]["unplaced"]
@@ -230,10 +234,10 @@ async def test_a_field_of_the_request_of_a_question_counts(
 @pytest.mark.parametrize(
     ("question", "field", "said"),
     [
-        ({"request": {"limits": "garbage"}}, "limits", "must be a list"),
+        ({"request": {"limits": "garbage"}}, "request.limits", "must be a list"),
         (
             {"request": {"limits": 3}, "whatIf": {"budget": {"power": 1}}},
-            "limits",
+            "request.limits",
             "must be a list",
         ),
         (
@@ -272,9 +276,13 @@ async def test_a_field_of_the_request_of_a_question_counts(
             "the question is about namespace default; say it as its namespace",
         ),
         ({"request": {"namespace": 3}}, "request.namespace", "Input should be a valid string"),
-        ({"request": {"dryRun": False}}, "dryRun", "this only plans"),
-        ({"request": {"dryRun": "maybe"}}, "dryRun", "valid boolean"),
-        ({"request": {"target_workloads": []}}, "target_workloads", "did you mean targetWorkloads"),
+        ({"request": {"dryRun": False}}, "request.dryRun", "this only plans"),
+        ({"request": {"dryRun": "maybe"}}, "request.dryRun", "valid boolean"),
+        (
+            {"request": {"target_workloads": []}},
+            "request.target_workloads",
+            "did you mean targetWorkloads",
+        ),
     ],
 )
 async def test_a_field_of_the_request_that_cannot_count_is_refused_by_name(
@@ -343,7 +351,7 @@ COPY = {"name": "worker03", "like": "worker01"}
         (
             {"add": [{**COPY, "name": "worker02"}], "lose": ["worker02"]},
             "what_if.add",
-            "worker02: there is such a cluster",
+            "give the new cluster its own, with like: worker02 for its nodes",
         ),
         ({"add": [COPY, {**COPY, "like": "worker02"}]}, "", "worker03"),
     ],
@@ -548,3 +556,78 @@ async def test_progress_tells_the_best_decision_and_how_much_better_one_may_be(
     assert (item.objective_value, item.bound) == (200.0, 200.21)
     assert "; the best so far is worth 200, at most 0.11% more is possible" in item.message
     assert await anext(told, None) is None
+
+
+async def test_a_question_means_the_only_optimization_of_its_namespace() -> None:
+    spec = {key: value for key, value in body("performance").items() if key != "namespace"}
+    hub = await hub_of()
+    lost = {"whatIf": {"lose": ["worker02"]}}
+    async with client(hub) as http:
+        batch = {**body("power", ["worker01"], ["mwrs-app01"]), "optimization": "batch"}
+        await http.post("/optimize", json=batch)
+        placed = (await http.post("/plan", json=lost)).json()
+        whole = await http.post("/optimize", json={**batch, "optimization": "default"})
+        await hub.create(kinds.PLACEMENT_OPTIMIZATION, kept("keeper", spec))
+        several = await http.post("/plan", json=lost)
+        await http.post("/optimize", json=body("power", ["worker02"], ["mwrs-app02"]))
+        default = (await http.post("/plan", json={"workloads": ["app02"]})).json()
+    other = await hub_of()
+    await other.create(kinds.PLACEMENT_OPTIMIZATION, kept("keeper", spec))
+    async with client(other) as http:
+        only_kept = (await http.post("/plan", json=lost)).json()
+    assert placed["request"]["optimization"] == "batch"
+    assert placed["objective_from"]["record"] == "batch-1"
+    refused = problem(whole, 409, "OtherOptimization")["detail"]
+    assert 'name that one, as `"optimization": "batch"` of the request, or take it out' in refused
+    [asked] = problem(several, 422, "InvalidRequest")["errors"]
+    assert asked["field"] == "request.optimization"
+    assert asked["message"] == "namespace default has the optimizations batch, keeper: name one"
+    assert "optimization" not in default["request"]
+    assert only_kept["request"]["optimization"] == "keeper"
+    assert only_kept["objective_from"]["scores"] == {"performance": 1}
+
+
+async def test_a_question_without_workloads_leaves_out_what_is_kept_elsewhere() -> None:
+    spec = {key: value for key, value in body("performance").items() if key != "namespace"}
+    named = {**spec, "targetWorkloads": [{"name": "mwrs-app02"}]}
+    front = {"request": {"optimization": "front"}}
+    hub = await hub_of()
+    async with client(hub) as http:
+        await hub.create(kinds.PLACEMENT_OPTIMIZATION, kept("keeper", named))
+        left = await planned(http, **front)
+        own = await planned(http, request={"optimization": "keeper"})
+        said = await planned(http, **front, workloads=["app01", "app02"])
+        pinned = await planned(http, **front, whatIf={"pin": {"app02": "worker01"}})
+        await apply(http, said)
+        taken = await planned(http, **front)
+        suspend = {"spec": {"suspend": True}}
+        await hub.patch(kinds.PLACEMENT_OPTIMIZATION, "keeper", suspend, "default")
+        resting = await planned(http, **front)
+        every = {"spec": {"suspend": False, "targetWorkloads": None}}
+        await hub.patch(kinds.PLACEMENT_OPTIMIZATION, "keeper", every, "default")
+        all_kept = await planned(http, **front)
+    assert asked_of(left) == ["mwrs-app01"]
+    assert issue_of(left, "KeptElsewhere") == (
+        "not planned: mwrs-app02, which PlacementOptimization keeper keeps; named in workloads, it"
+        " is planned anyway"
+    )
+    keeper = (
+        "PlacementOptimization keeper keeps mwrs-app02 too, and plans it again at its next look:"
+        " plan it for that optimization, or suspend that"
+    )
+    for answer in (said, pinned, taken):
+        assert asked_of(answer) == ["mwrs-app01", "mwrs-app02"]
+        assert issue_of(answer, "PlannedAgain") == keeper
+    for answer in (own, resting):
+        assert not {"KeptElsewhere", "PlannedAgain"} & {item["reason"] for item in answer["gaps"]}
+    assert asked_of(all_kept) == ["mwrs-app01", "mwrs-app02"]
+    assert "keeper keeps mwrs-app01, mwrs-app02 too" in issue_of(all_kept, "PlannedAgain")
+
+
+def asked_of(answer: dict[str, Any]) -> list[str]:
+    return [item["name"] for item in answer["request"]["targetWorkloads"]]
+
+
+def issue_of(answer: dict[str, Any], reason: str) -> str:
+    [issue] = [item for item in answer["gaps"] if item["reason"] == reason]
+    return str(issue["message"])

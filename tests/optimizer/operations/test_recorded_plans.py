@@ -38,6 +38,7 @@ async def test_plans_are_listed_shown_and_restored() -> None:
     hub = await hub_of()
     async with client(hub) as http:
         empty = (await http.get("/plans", params=WHERE)).json()
+        nothing = await http.post("/rollback", json={**WHERE, "workload": "app01"})
         first = (await http.post("/optimize", json=body())).json()
         await http.post("/optimize", json=body("power"))
         listed = (await http.get("/plans", params=WHERE)).json()
@@ -48,6 +49,8 @@ async def test_plans_are_listed_shown_and_restored() -> None:
         again = (await http.get("/plans", params=WHERE)).json()
 
     assert empty == {"namespace": "default", "items": [], "issues": []}
+    unknown = "no plan of optimization default in namespace default is recorded"
+    assert nothing.json()["detail"] == unknown
     assert first["record"] == "default-1"
     assert [(item["revision"], item["phase"]) for item in listed["items"]] == [
         (2, "Applied"),
@@ -68,6 +71,28 @@ async def test_plans_are_listed_shown_and_restored() -> None:
     assert await bound(hub) == {"3g.48gb-worker01", "3g.48gb-worker02"}
     assert [item["phase"] for item in again["items"]] == ["Applied", "RolledBack", "Superseded"]
     assert again["items"][0]["restored_revision"] == 1
+
+
+async def test_a_rollback_takes_the_only_optimization_and_asks_which_of_several() -> None:
+    hub = await hub_of()
+    async with client(hub) as http:
+        for score in ("performance", "power"):
+            asked = {**body(score, ["worker01"], ["mwrs-app01"]), "optimization": "batch"}
+            await http.post("/optimize", json=asked)
+        looked = await http.post("/rollback", json={**WHERE, "dryRun": True})
+        asked = {**body("power", ["worker02"], ["mwrs-app02"]), "optimization": "other"}
+        await http.post("/optimize", json=asked)
+        unclear = await http.post("/rollback", json=WHERE)
+        plans = (await http.get("/plans", params=WHERE)).json()["items"]
+        first = next(item["digest"] for item in plans if item["revision"] == 1)
+        by_digest = await http.post("/rollback", json={**WHERE, "digest": first})
+    assert (looked.json()["optimization"], looked.json()["to_revision"]) == ("batch", 1)
+    assert (unclear.status_code, unclear.json()["detail"]) == (
+        422,
+        "optimization: namespace default has the optimizations batch, other: name one",
+    )
+    assert unclear.json()["errors"][0]["available"] == ["batch", "other"]
+    assert by_digest.json()["optimization"] == "batch"
 
 
 async def test_what_is_not_recorded_or_not_possible_is_a_problem() -> None:

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import pytest
 import yaml
 
 from dsf.api.names import GENERATED_LABEL
@@ -9,12 +10,14 @@ from dsf.kube.port import Object
 from optimizer.domain.settings import DEFAULTS
 from optimizer.model.formulate import formulate
 from optimizer.plan.objects_reading import objects_reading
-from optimizer.plan.plan import MAX_NAMED, Plan, plan, result, stale
+from optimizer.plan.plan import MAX_NAMED, Plan, plan, result
+from optimizer.plan.staleness import stale
 from optimizer.snapshot.observation import Observation
 from optimizer.solve.strategy import solve_problem
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import RequestProblem
 from tests.optimizer.build import (
+    body,
     guide,
     managed_cluster,
     obj,
@@ -192,11 +195,21 @@ def test_unplaced_workloads_say_why() -> None:
     assert "it requests 9 gpu; the most that a cluster can have is 3" in (made.unplaced[0].message)
 
 
-def test_a_workload_that_would_lower_the_total_says_so() -> None:
-    entries = {"app01;3g.48gb": -5, "app02;3g.48gb": 5}
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(-5, "-5: placing it would lower the total"), (0, "0: no place is worth more than none")],
+)
+def test_a_workload_that_would_not_raise_the_total_says_so(value: int, said: str) -> None:
+    entries = {"app01;3g.48gb": value, "app02;3g.48gb": value}
     scores = tuple(score(name, "performance", entries) for name in ("worker01", "worker02"))
-    (unplaced,) = planned(replace(guide(), scores=scores)).unplaced
-    assert (unplaced.workload, unplaced.reason) == ("mwrs-app01", "ScoresBelowZero")
+    asked = body()
+    for item in (each for one in asked["clusters"] for each in one["availablePolicies"]):
+        item["changeCost"] = 1
+    found = planned(replace(guide(), scores=scores), request(**asked)).unplaced
+    assert [item.workload for item in found] == ["mwrs-app01", "mwrs-app02"]
+    for unplaced in found:
+        assert unplaced.reason == "ScoresBelowZero"
+        assert f"workload {unplaced.workload}: its best score is {said}" in unplaced.message
 
 
 def test_a_plan_is_stale_when_what_it_rests_on_moves() -> None:
@@ -238,7 +251,7 @@ def test_a_stale_plan_says_what_changed_since_it_was_made() -> None:
     rest = observation.workloads[1:]
     assert differences(replace(observation, workloads=(other_amount, *rest))) == [
         ("workload mwrs-app01", "requests 1 gpu now; requests 2 gpu when it was planned"),
-        ("workload mwrs-app01", "changed: amount"),
+        ("workload mwrs-app01", "changed: amount (now 1, was 2)"),
     ]
     chosen = made.policies["worker01"]
     shrunk = tuple(
@@ -250,13 +263,50 @@ def test_a_stale_plan_says_what_changed_since_it_was_made() -> None:
             f"policy {chosen}",
             "supplies 3 gpu of 3g.48gb now; supplies 2 gpu of 3g.48gb when it was planned",
         ),
-        ("managed cluster worker01", "changed: candidate policies"),
+        ("managed cluster worker01", f"changed: candidate policies (other values of {chosen})"),
     ]
     written = existing(made.manifests, observation)
     assert len(differences(written)) == len(made.changes)
     assert set(differences(written)) == {
         (f"{change.kind.kind} {change.name}", "no longer needed: create") for change in made.changes
     }
+
+
+def test_a_taint_that_makes_a_plan_stale_is_told_once_for_all_workloads() -> None:
+    """A field that only some clusters have, the drain, is not taken for others that follow it."""
+    observation = guide()
+    first, *rest = observation.managed_clusters
+    taint = {"key": "maintenance", "effect": "NoSelect", "timeAdded": "2026-11-20T11:00:00Z"}
+    tainted = {**first, "spec": {**first["spec"], "taints": [taint]}}
+    drain = "dynamic-scoring.open-cluster-management.io/drain"
+    metadata = {**first["metadata"], "annotations": {drain: "always"}}
+    made = planned(observation)
+
+    def differences(cluster: Object) -> list[tuple[str, str]]:
+        seen = replace(observation, managed_clusters=(cluster, *rest))
+        problem = stale(made, seen, DEFAULTS)
+        assert problem is not None
+        return [(error.field, error.message) for error in problem.errors]
+
+    assert differences(tainted) == [
+        (
+            "managed cluster worker01",
+            (
+                "changed: candidate policies (no longer 2g.24gb-worker01, 3g.48gb-worker01,"
+                " all-worker01), closed to new policies (now yes, was no)"
+            ),
+        ),
+        (
+            "workloads mwrs-app01, mwrs-app02",
+            "changed: clusters that OCM can't select (now also worker01)",
+        ),
+    ]
+    assert differences({**first, "metadata": metadata}) == [
+        (
+            "managed cluster worker01",
+            'changed: drain (now "until somebody says otherwise", was none)',
+        )
+    ]
 
 
 def test_the_answer_of_a_plan() -> None:

@@ -251,14 +251,14 @@ async def test_a_rollout_goes_on_without_what_declared_it_unless_that_says_reset
 ) -> None:
     fleet = await kept_fleet(mode="Apply", rollout="Stepwise", deletionPolicy=policy)
     assert said(await fleet.look())["Applied"] == "False RolloutInProgress"
-    rollouts = fleet.service().rollouts
-    assert await rollouts.in_progress("default")
+    records = fleet.service().rollouts.records
+    assert await records.in_progress("default")
     await fleet.hub.delete(PLACEMENT_OPTIMIZATION, "kept", "default")
     await fleet.controller().look("default", "kept")
     assert await fleet.all(PLACEMENT_OPTIMIZATION) == ()
     (record,) = await fleet.all(kinds.PLACEMENT_PLAN)
     assert record["status"]["rollout"]["phase"] == phase
-    assert bool(await rollouts.in_progress("default")) is left
+    assert bool(await records.in_progress("default")) is left
 
 
 @pytest.mark.parametrize("mode", ["Apply", "Approve"])
@@ -358,8 +358,8 @@ async def test_the_end_of_a_rollout_is_told_in_the_pause_between_looks(
 
     async with running(fleet):
         await eventually(told("False RolloutInProgress", "False RolloutInProgress"))
-        (name,) = [item.name for item in await fleet.service().rollouts.in_progress("default")]
-        await rollout.finish(name)
+        (record,) = await fleet.service().rollouts.records.in_progress("default")
+        await rollout.finish(record.name)
         await eventually(told("True UpToDate", "True AllPlaced"))
         name = await rollout.begin(PERFORMANCE_SCORE)
         await eventually(told("False RolloutInProgress", "False RolloutInProgress"))

@@ -99,7 +99,7 @@ async def test_a_question_starts_from_the_last_plan_and_leaves_nothing() -> None
     await planned(solves, solved)
     (kept,) = solved.values()
     change = ScoreChange(score=SCORE, cluster="c1", entry="w1;all", value=0)
-    pretended = PretendedObjects(added=(), scores=(change,))
+    pretended = PretendedObjects(added=(), scores=(change,), now=datetime.now(UTC))
     await planned(solves, solved, kube=HypotheticalHub(ListedHub(), pretended))
     assert solves.starts[1] is kept
     assert solved.values() == [kept]

@@ -17,12 +17,13 @@ from optimizer.service.plan_writer import Writer
 from optimizer.wire.plan_record import RolloutPlan
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import Applied
+from optimizer.wire.rollout import RolloutCommand
 from tests.dsf.sim.builders import make
 from tests.eventually import eventually
 from tests.kube_wrappers.fault_injection import Fault, Faulty
 from tests.kube_wrappers.wrapper import Call
 from tests.optimizer.build import obj, policy
-from tests.optimizer.follow.rollout.guide_rollout import asked, guide_rollout, words
+from tests.optimizer.follow.rollout.guide_rollout import PERFORMANCE, asked, guide_rollout, words
 from tests.optimizer.inventoried_nodes import inventory, node, publish_nodes
 from tests.optimizer.inventories import counted, publish
 from tests.optimizer.service.test_namespace_lease import Killed, Mortal
@@ -158,6 +159,33 @@ async def test_a_cluster_that_is_tainted_or_leaves_while_a_step_waits_is_named()
     assert (await rollout.record(name)).obj["status"]["phase"] == "Failed"
 
 
+@pytest.mark.parametrize(
+    ("begun", "command", "phase", "reason"),
+    [
+        (True, "cancel", "Failed", "RolloutCancelled"),
+        (False, "undo", "RolledBack", "RolloutTurnedBack"),
+    ],
+)
+async def test_a_rollout_that_somebody_ended_is_no_dead_writer_to_the_next_plan(
+    begun: bool, command: RolloutCommand, phase: str, reason: str
+) -> None:
+    rollout = await guide_rollout()
+    name = await rollout.begin()
+    if begun:
+        await rollout.advance(name)
+    await rollout.command(command)
+    if command == "undo":
+        with contextlib.suppress(Killed, BaseExceptionGroup):
+            await rollout.service(Mortal(rollout.hub, 1)).rollouts.advance("default", name)
+        await rollout.bury()
+    assert (await rollout.record(name)).progress.ended
+    assert (await rollout.record(name)).obj["status"]["phase"] == "Applying"
+    await rollout.begin(PERFORMANCE)
+    status = (await rollout.record(name)).obj["status"]
+    assert status["phase"] == phase
+    assert reason in {item["reason"] for item in status["conditions"]}
+
+
 async def test_edits_by_hand_are_put_back_and_an_edited_record_writes_nothing() -> None:
     rollout = await guide_rollout()
     name = await rollout.begin()
@@ -218,7 +246,7 @@ async def test_what_a_forged_record_wants_written_is_not_written(status: dict[st
         await rollout.advance(name)
     assert "evil" not in await rollout.names(kinds.POLICY)
     assert await rollout.condition(name) == ("False", "RecordNotSigned")
-    assert not await rollout.service().rollouts.in_progress("default"), "it holds nobody up"
+    assert not await rollout.service().rollouts.records.in_progress("default"), "it holds nobody up"
 
 
 async def test_each_write_of_a_rollout_leaves_a_line_in_the_audit_log(
@@ -342,7 +370,7 @@ async def test_a_step_waits_while_the_nodes_lack_what_it_starts() -> None:
     (wait,) = (await rollout.record(name)).progress.waiting_for
     assert wait.reason == "NodesTaken"
     assert wait.message.startswith("managed cluster worker02: not true: gpu 2g.24gb of cluster")
-    assert "; workload mwrs-app02 has 2g.24gb on cluster worker02: wait for it" in wait.message
+    assert "; not true: workload mwrs-app02 has 2g.24gb on cluster worker02: wait" in wait.message
     assert "mwrs-app02 on worker02" not in await rollout.running()
     nodes = [node(devices, {}, works)]
     await publish_nodes(rollout.hub, inventory("worker02", nodes))

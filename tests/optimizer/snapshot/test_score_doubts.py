@@ -13,7 +13,7 @@ from dsf.api.conditions import merged
 from dsf.api.scoring.score_conditions import TrackRecord, trust_condition
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Fleet
-from optimizer.explain.margins import why_not
+from optimizer.explain.why_not import why_not
 from optimizer.model.formulate import formulate
 from optimizer.plan.unplaced_reasons import unplaced
 from optimizer.snapshot.scores.score_doubts import ClusterMean, neutral_score, trust_weight, weighed

@@ -8,7 +8,8 @@ import pytest
 from optimizer.domain.fleet import FleetLimit
 from optimizer.domain.solution import Decision
 from optimizer.model.formulate import formulate
-from optimizer.model.problem import Problem, tier_values
+from optimizer.model.objective import tier_values
+from optimizer.model.problem import Problem
 from optimizer.model.rules import COUPLING_RULES, LOCAL_RULES, RULES, violations
 from optimizer.solve.strategy import solve_problem
 from tests.optimizer.brute_force import best, legal

@@ -10,16 +10,15 @@ import pytest
 from benchmarks.optimizer.instances import Instance, Kind, instance, problem
 from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Assignment, Decision, Solution
-from optimizer.model.problem import (
+from optimizer.model.objective import objective, tier_values
+from optimizer.model.parameters import (
     NO_DEVICE,
     ClusterResource,
     Limit,
-    Problem,
     ProblemPolicy,
     ProblemWorkload,
-    objective,
-    tier_values,
 )
+from optimizer.model.problem import Problem
 from optimizer.model.rules import violations
 from optimizer.solve.blocks.block_problem import (
     Prices,

@@ -9,13 +9,9 @@ import pytest
 
 from benchmarks.optimizer.instances import Kind, instance, problem
 from optimizer.domain.solution import Decision
-from optimizer.model.problem import (
-    ClusterResource,
-    Problem,
-    ProblemWorkload,
-    objective,
-    tier_values,
-)
+from optimizer.model.objective import objective, tier_values
+from optimizer.model.parameters import ClusterResource, ProblemWorkload
+from optimizer.model.problem import Problem
 from optimizer.model.rules import violations
 from optimizer.solve.greedy import fill_remaining, greedy
 from optimizer.solve.strategy import solve_problem

@@ -7,13 +7,9 @@ import pytest
 
 from benchmarks.optimizer.instances import instance, problem
 from optimizer.domain.solution import Decision
-from optimizer.model.problem import (
-    ClusterResource,
-    Problem,
-    ProblemPolicy,
-    ProblemWorkload,
-    tier_values,
-)
+from optimizer.model.objective import tier_values
+from optimizer.model.parameters import ClusterResource, ProblemPolicy, ProblemWorkload
+from optimizer.model.problem import Problem
 from optimizer.model.rules import violations
 from optimizer.solve.move_reduction import exchange_equal_clusters, reduce_moves, unchanged_count
 from optimizer.solve.strategy import solve_problem

@@ -15,14 +15,9 @@ from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, Solution
 from optimizer.model.decision_comparison import worth_more
 from optimizer.model.formulate import formulate
-from optimizer.model.problem import (
-    ClusterResource,
-    Problem,
-    ProblemWorkload,
-    objective,
-    tier_values,
-    upper_bound,
-)
+from optimizer.model.objective import objective, tier_values, upper_bound
+from optimizer.model.parameters import ClusterResource, ProblemWorkload
+from optimizer.model.problem import Problem
 from optimizer.model.rules import violations
 from optimizer.solve.strategy import solve_problem
 from tests.optimizer.brute_force import best

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from optimizer.model.formulate import formulate
-from optimizer.model.problem import Problem, objective
+from optimizer.model.objective import objective
+from optimizer.model.problem import Problem
 from optimizer.model.rules import violations
 from optimizer.solve.solver_process import solve
 from tests.eventually import eventually

@@ -14,7 +14,8 @@ from benchmarks.optimizer.instances import instance, problem
 from benchmarks.optimizer.priorities import tiered
 from optimizer.domain.solution import Solution
 from optimizer.model.formulate import formulate
-from optimizer.model.problem import Problem, objective, tier_values
+from optimizer.model.objective import objective, tier_values
+from optimizer.model.problem import Problem
 from optimizer.model.rules import violations
 from optimizer.solve.solver_process import solve
 from optimizer.solve.strategy import solve_problem

@@ -22,7 +22,8 @@ from optimizer.domain.fleet import (
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, TimeLeft, unlimited
 from optimizer.model.current_state import current_state, with_surge
 from optimizer.model.formulate import formulate
-from optimizer.model.problem import Problem, ProblemPolicy
+from optimizer.model.parameters import ProblemPolicy
+from optimizer.model.problem import Problem
 from optimizer.model.rules import RULES, capacity, one_policy_per_pool, supplied, violations
 from optimizer.solve.strategy import solve_problem
 from optimizer.transition.policy_replacement import policy_replacements

@@ -14,8 +14,7 @@ from optimizer.plan.plan import Plan
 from optimizer.service.optimizer import Optimizer
 from optimizer.snapshot.observation import Observation
 from optimizer.twin.engine import play
-from optimizer.twin.evaluation.hindsight import best_moments
-from optimizer.twin.evaluation.moments import moments_of
+from optimizer.twin.evaluation.hindsight import best_moments, moments_of
 from optimizer.twin.evaluation.recorded_hub import record_of_hub
 from optimizer.twin.evaluation.recording import recording_of
 from optimizer.twin.fleet_objects import hub_objects, spec_of

@@ -5,8 +5,12 @@ from typing import Any
 import pytest
 
 from optimizer.twin.engine import play
-from optimizer.twin.evaluation.hindsight import PeriodBudget, best_moments, best_within_budgets
-from optimizer.twin.evaluation.moments import moments_of
+from optimizer.twin.evaluation.hindsight import (
+    PeriodBudget,
+    best_moments,
+    best_within_budgets,
+    moments_of,
+)
 from tests.optimizer.twin.fleets import scenario, signals
 
 SHIFTED = signals(

@@ -78,7 +78,10 @@ def test_an_object_within_the_body_is_not_told_a_content_type() -> None:
     with pytest.raises(ValidationError) as wrong:
         OptimizeRequest.model_validate({**body(), "limits": [limit]})
     (found,) = field_problems(wrong.value.errors(), REQUEST_FIELDS)
-    assert (found.field, found.message) == ("limits[0].score", "must be an object")
+    assert (found.field, found.message) == (
+        "limits[0].score",
+        'must be an object; write {"addonPlacementScore": "name"}',
+    )
 
 
 @pytest.mark.parametrize(

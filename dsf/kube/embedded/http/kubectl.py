@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Literal
 
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring import json_path
 from dsf.api.times import shown_duration
+from dsf.api.untrusted_text import InvalidInput
 from dsf.kube.port import Object
 from dsf.kube.resources.resource_catalog import Column, Resource
 

@@ -21,7 +21,11 @@ _Places = Annotated[dict[ObjectName, Names], Field(max_length=MAX_CONSTRAINTS)]
 
 
 def _named(value: Any) -> Any:
-    return dict.fromkeys(value, "always") if isinstance(value, list | tuple) else value
+    if not isinstance(value, list | tuple):
+        return value
+    if not all(isinstance(name, str) for name in value):
+        raise ValueError('write ["worker01"], or {"worker01": {"until": "2026-11-28T06:00:00Z"}}')
+    return dict.fromkeys(value, "always")
 
 
 class Constraints(RequestPart):

@@ -10,7 +10,7 @@ export type Colouring = keyof typeof COLOURS;
 export type Colour = string | number;
 
 /** Drawn over a colour, so that no meaning is told by colour alone. */
-export type Pattern = "none" | "lines" | "dots" | "cross";
+export type Pattern = "none" | "lines" | "dots" | "cross" | "crossed";
 
 export interface Fill {
   /** null: an outline. */
@@ -33,13 +33,20 @@ export const STATES: Record<DrawnCluster["state"], Fill> = {
   finding: { colour: "--warning", pattern: "lines" },
   expired: { colour: "--stale", pattern: "dots" },
   obstacle: { colour: "--broken", pattern: "cross" },
+  lost: { colour: "--lost", pattern: "crossed" },
 };
+
+/** Of a slice that nothing uses: on a lost cluster nothing can. */
+export function unused(cluster: DrawnCluster): Fill {
+  return cluster.state === "lost" ? STATES.lost : FREE;
+}
 
 export const STATE_NAMES: Record<DrawnCluster["state"], string> = {
   eligible: "ready",
   finding: "something is wrong",
   expired: "its score has expired",
   obstacle: "OCM does not select it",
+  lost: "the cluster is lost",
 };
 
 const HUES = 8;
@@ -73,12 +80,13 @@ function hash(text: string): number {
 /** By workload; a cluster that is too small for that by the share of its slices in use. */
 export function byWorkload(fills: Map<string, Fill>): Colours {
   return {
-    slice(_, gpu, slice) {
+    slice(cluster, gpu, slice) {
       const workload = gpu.workloads[slice] ?? null;
-      if (workload === null) return FREE;
+      if (workload === null) return unused(cluster);
       return workload ? (fills.get(workload) ?? OTHERS) : OTHERS;
     },
-    cell: ({ used, slices }) => ({ colour: slices ? used / slices : null, pattern: "none" }),
+    cell: ({ state, used, slices }) =>
+      state === "lost" ? STATES.lost : { colour: slices ? used / slices : null, pattern: "none" },
   };
 }
 
@@ -98,7 +106,8 @@ export function byScore({ score }: ChosenScore): Colours {
 /** By what hinders the cluster, if anything. */
 export function byState(): Colours {
   return {
-    slice: (cluster, gpu, slice) => (gpu.workloads[slice] === null ? FREE : STATES[cluster.state]),
+    slice: (cluster, gpu, slice) =>
+      gpu.workloads[slice] === null ? unused(cluster) : STATES[cluster.state],
     cell: (cluster) => STATES[cluster.state],
   };
 }

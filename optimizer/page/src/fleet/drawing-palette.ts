@@ -116,11 +116,14 @@ export function patternOf(
     pen.fillRect(0, 0, 6, 1);
     pen.fillRect(0, 0, 1, 6);
   }
-  if (pattern === "lines") {
+  if (pattern === "lines" || pattern === "crossed") {
     pen.lineWidth = 1.4;
     for (const from of [-6, 0, 6]) {
       pen.moveTo(from, 6);
       pen.lineTo(from + 6, 0);
+      if (pattern === "lines") continue;
+      pen.moveTo(from, 0);
+      pen.lineTo(from + 6, 6);
     }
     pen.stroke();
   }

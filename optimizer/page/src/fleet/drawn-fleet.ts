@@ -11,7 +11,7 @@ export interface DrawnGpu {
   workloads: (string | null)[];
 }
 
-export type ClusterState = "eligible" | "finding" | "expired" | "obstacle";
+export type ClusterState = "eligible" | "finding" | "expired" | "obstacle" | "lost";
 
 /** A managed cluster as it is drawn. */
 export interface DrawnCluster {
@@ -27,6 +27,8 @@ export interface DrawnCluster {
   state: ClusterState;
   /** Why it is in that state; empty where nothing is wrong. */
   told: string;
+  /** Its inventory is current, so sums of GPUs have what it has. */
+  inventoried: boolean;
   labels: Record<string, string>;
   policies: string[];
   /** The chosen score, by device; empty where there is none. */
@@ -50,6 +52,7 @@ export function drawnFleet(fleet: Fleet, chosen: ChosenScore | null): DrawnClust
   const found = wrong(fleet, "cluster");
   const stuck = wrong(fleet, "workload");
   const expired = new Set(chosen?.score.expired);
+  const lapsed = new Set(fleet.capacity?.expired);
   const columns = chosen?.score.columns.filter(
     (column) => !chosen.app || column.app === chosen.app || !column.app,
   );
@@ -66,6 +69,7 @@ export function drawnFleet(fleet: Fleet, chosen: ChosenScore | null): DrawnClust
       name: cluster.name,
       ...gpus,
       ...stateOf(cluster, found.get(cluster.name) ?? "", stuck, expired.has(row)),
+      inventoried: (fleet.capacity?.observed[row] ?? null) !== null && !lapsed.has(row),
       labels: cluster.labels,
       policies: cluster.enforced.map((item) => item.policy).sort(byNaturalOrder),
       scores,
@@ -151,7 +155,10 @@ function stateOf(
   expired: boolean,
 ): Pick<DrawnCluster, "state" | "told"> {
   const [obstacle] = cluster.obstacles;
-  if (obstacle) return { state: "obstacle", told: `${obstacle.reason}: ${obstacle.message}` };
+  if (obstacle) {
+    const state = obstacle.reason === "ClusterLost" ? "lost" : "obstacle";
+    return { state, told: `${obstacle.reason}: ${obstacle.message}` };
+  }
   if (!cluster.eligible) return { state: "obstacle", told: "OCM does not select it" };
   const late = cluster.running.find((item) => item.state !== "Landed" && stuck.has(item.workload));
   if (found || late) {

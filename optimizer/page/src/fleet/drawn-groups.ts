@@ -51,7 +51,9 @@ export function grouped(
     const use = known.get(title);
     if (!use) return { told: useOf(members) };
     const models = by === "model" || use.models.size < 2 ? "" : modelsTold(use);
-    return { told: `${counted(members.length, "cluster")}: ${useTold(use)}`, models };
+    const summed = members.filter((cluster) => cluster.inventoried).length;
+    const of = summed < members.length ? `${summed} of ` : "";
+    return { told: `${of}${counted(members.length, "cluster")}: ${useTold(use)}`, models };
   };
   return [...groups]
     .sort(([one], [other]) => byNaturalOrder(one, other))

@@ -92,6 +92,8 @@ export function GpuUsePanel({ fleet }: { fleet: Fleet }) {
       <p class="count">
         {use.length > LINES && `${use.length - LINES} more below. `}
         {use.length > 0 && !measured && "What is idle is not measured: no score gpu-idle. "}
+        {use.some(({ running, free }) => running % 1 || free % 1) &&
+          `${TENTHS}${measured ? ", idle by its part of the day" : ""}. `}
         {notCounted && `Not in these sums: ${notCounted}`}
       </p>
     </Panel>
@@ -103,6 +105,9 @@ const INVENTORY =
 
 const IDLE =
   "Reserved, but computing nothing on average of the last day, as the score gpu-idle tells";
+
+/** Why there are tenths of GPUs, on a line that other sentences need, too. */
+const TENTHS = "A MIG device counts by its memory";
 
 function Head({ name, tone, title }: { name: string; tone: Part["tone"]; title?: string }) {
   return (

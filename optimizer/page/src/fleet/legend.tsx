@@ -36,7 +36,16 @@ export function Legend(props: {
       </ul>
     );
   }
-  if (detail === "cell") return <Ramp what="slices in use" from="0%" to="100%" />;
+  if (detail === "cell") {
+    return (
+      <>
+        <Ramp what="slices in use" from="0%" to="100%" />
+        <ul class="legend key">
+          <LostMeaning clusters={clusters} text="on a lost cluster" />
+        </ul>
+      </>
+    );
+  }
   const listed = fills.size <= MAX_NAMED ? [...fills] : [];
   return (
     <ul class="legend key">
@@ -48,6 +57,7 @@ export function Legend(props: {
       )}
       <FillMeaning fill={OTHERS} text="Pods of others" />
       <FillMeaning fill={FREE} text="free" />
+      <LostMeaning clusters={clusters} />
       <FillMeaning fill={GAP} text="memory in no slice" />
       {detail === "labels" && <li>small squares: compute slices</li>}
       <ShapeMeanings {...{ detail, clusters }} />
@@ -93,6 +103,12 @@ function Ramp(props: { what: string; from: string; to: string; more?: string }) 
       {props.more}
     </p>
   );
+}
+
+/** What the fill of unused slices means where a cluster is lost; nothing where none is. */
+export function LostMeaning(props: { clusters: DrawnCluster[]; text?: string }) {
+  if (props.clusters.every(({ state }) => state !== "lost")) return null;
+  return <FillMeaning fill={STATES.lost} text={props.text ?? "free, on a lost cluster"} />;
 }
 
 /** A line of a legend. */

@@ -4,8 +4,6 @@ import { Dialog } from "../parts/dialog";
 import { counted } from "../parts/sentences";
 import { countsByAction } from "./plan-figures";
 
-const WORST_FIRST: Move["action"][] = ["stops", "shrinks", "moves", "waits", "starts"];
-
 interface Props {
   title: string;
   moves: Move[];
@@ -18,9 +16,9 @@ interface Props {
 
 /** What happens to how many workloads, such as `stops 1, starts 2`. */
 export function effects(moves: Move[]): string {
-  const counts = countsByAction(moves);
-  const told = WORST_FIRST.filter((action) => counts[action] > 0);
-  return told.map((action) => `${action} ${counts[action]}`).join(", ") || "all stay";
+  const { stays, ...counts } = countsByAction(moves);
+  const told = Object.entries(counts).filter(([, count]) => count > 0);
+  return told.map(([action, count]) => `${action} ${count}`).join(", ") || "all stay";
 }
 
 /** Says what happens, lists what will be written, and writes only after a second click. */

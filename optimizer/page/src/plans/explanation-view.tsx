@@ -128,16 +128,12 @@ export function WorkloadExplanation(props: { explanation: Explanation; workload:
       ))}
       {places.map((item) => (
         <dl key={item.cluster}>
-          <dt>Placed on</dt>
+          <dt>Best place now</dt>
           <dd>
             {item.cluster} {item.device}, policy {item.policy || "none"}, score {figure(item.score)}
           </dd>
-          <dt>Next best</dt>
-          <dd>
-            {item.runner_up
-              ? `${item.runner_up.cluster} ${item.runner_up.device}, score ${figure(item.runner_up.score)}`
-              : "nothing else can run it"}
-          </dd>
+          <dt>Best other place</dt>
+          <dd>{runnerUp(item)}</dd>
           <dt>Margin</dt>
           <dd>{margin(item)}</dd>
         </dl>
@@ -169,6 +165,16 @@ export function WorkloadExplanation(props: { explanation: Explanation; workload:
 function NotComputed({ parts }: { parts: string[] | undefined }) {
   const said = parts?.length ? parts.join("; ") : "the plan says nothing about it";
   return <p class="notice">Not computed: {said}.</p>;
+}
+
+function runnerUp({ runner_up: other }: Explanation["places"][number]): string {
+  if (!other) {
+    return "nothing else can run it";
+  }
+  const taken = other.taken_by?.length
+    ? `; the plan has ${listed(other.taken_by, MOST_NAMES)} there`
+    : "";
+  return `${other.cluster} ${other.device}, score ${figure(other.score)}${taken}`;
 }
 
 function margin(item: Explanation["places"][number]): string {

@@ -24,7 +24,7 @@ const HEADS = [
     `Gain ${BY_MEANS}, at the last look`,
     "Why nothing more moves",
   ],
-  ...["Next look", "Moves left", "Last change", "Waiting plan"],
+  ...["Next look", "Moves left", "Last change by itself", "Waiting plan"],
 ];
 
 /** What is kept placed by itself: one row for each PlacementOptimization. */

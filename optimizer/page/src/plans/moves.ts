@@ -1,6 +1,6 @@
 import type { Assignment, Move, PlanRecord } from "../api/wire";
 import { byNaturalOrder } from "../parts/natural-order";
-import { changes } from "./plan-figures";
+import { ACTIONS, changes } from "./plan-figures";
 
 /** A workload's places before and after, as texts such as `worker01 3g.48gb`. */
 export interface ShownMove {
@@ -10,16 +10,19 @@ export interface ShownMove {
   changed: boolean;
 }
 
-/** The moves of a plan as texts, those that change something first. */
+const WORST_FIRST = Object.keys(ACTIONS);
+
+/** The moves of a plan as texts, the worst first. */
 export function shownMoves(moves: Move[]): ShownMove[] {
-  const all = moves.map((move) => ({
-    workload: move.workload,
-    before: move.before.map(place),
-    after: move.after.map(place),
-    changed: changes(move),
-  }));
-  all.sort((one, other) => byNaturalOrder(one.workload, other.workload));
-  return [...all.filter((move) => move.changed), ...all.filter((move) => !move.changed)];
+  const rank = ({ action }: Move) => WORST_FIRST.indexOf(action);
+  return [...moves]
+    .sort((a, b) => rank(a) - rank(b) || byNaturalOrder(a.workload, b.workload))
+    .map((move) => ({
+      workload: move.workload,
+      before: move.before.map(place),
+      after: move.after.map(place),
+      changed: changes(move),
+    }));
 }
 
 /** What an applied plan did, compared with the one before it: a first place is no move. */

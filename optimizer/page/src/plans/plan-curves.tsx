@@ -64,7 +64,7 @@ function OfOptimization(props: {
       </div>
       <p class="count">
         A click, or Enter, opens a plan. The value is the sum of the weighted scores: higher is
-        better.
+        better. A value falls where scores do, and where clusters or workloads are gone.
         {asked > 1 &&
           " The line of values is broken where the request changed: values before and after do not compare."}
         {unknown > 0 &&

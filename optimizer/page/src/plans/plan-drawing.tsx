@@ -1,10 +1,10 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Fleet, Move } from "../api/wire";
 import type { Link, Mark, Tone } from "../fleet/drawing-scene";
-import { FREE, OTHERS, type Colours, type Fill } from "../fleet/drawing-colours";
+import { FREE, OTHERS, unused, type Colours, type Fill } from "../fleet/drawing-colours";
 import { drawnFleet } from "../fleet/drawn-fleet";
 import { FleetDrawing } from "../fleet/fleet-drawing";
-import { FillMeaning, ShapeMeanings } from "../fleet/legend";
+import { FillMeaning, LostMeaning, ShapeMeanings } from "../fleet/legend";
 import { Check } from "../parts/choice";
 import { counted, listed } from "../parts/sentences";
 import { Table } from "../parts/table";
@@ -166,6 +166,7 @@ export function PlanDrawing({ fleet, plan: given, whole = false, onCluster }: Pr
             {(detail === "cell" ? MEANINGS_OF_CELLS : MEANINGS).map(([text, fill]) => (
               <FillMeaning key={text} fill={fill} text={text} />
             ))}
+            {detail !== "cell" && <LostMeaning clusters={groups[0]!.clusters} />}
             {detail !== "cell" && last > 0 && <li>outline: starts or stops in this step</li>}
             <ShapeMeanings
               {...{ detail, clusters: groups[0]!.clusters, frame: "cluster of this step" }}
@@ -224,9 +225,9 @@ function told({ starts, stops, divided }: PlanStep): string {
 /** By what becomes of the workload. */
 function coloursOf(actions: Map<string, Move["action"]>, touched: Set<string>): Colours {
   return {
-    slice(_, gpu, slice) {
+    slice(cluster, gpu, slice) {
       const workload = gpu.workloads[slice] ?? null;
-      if (workload === null) return FREE;
+      if (workload === null) return unused(cluster);
       return workload ? FILLS[actions.get(workload) ?? "stays"] : OTHERS;
     },
     cell: (cluster) => (touched.has(cluster.name) ? CHANGES : STAYS),

@@ -5,15 +5,15 @@ import type { Move, Plan, PlanRequest } from "../api/wire";
 export const ACTIONS: Record<Move["action"], string> = {
   stops: "stop",
   shrinks: "lose places",
+  waits: "still have no place",
   moves: "move",
   starts: "placed for the first time",
-  waits: "still have no place",
   stays: "stay",
 };
 
 /** How many workloads have each action, in the order of `ACTIONS`. */
 export function countsByAction(moves: Move[]): Record<Move["action"], number> {
-  const counts = { stops: 0, shrinks: 0, moves: 0, starts: 0, waits: 0, stays: 0 };
+  const counts = { stops: 0, shrinks: 0, waits: 0, moves: 0, starts: 0, stays: 0 };
   for (const { action } of moves) counts[action] += 1;
   return counts;
 }
@@ -85,6 +85,16 @@ export function termsOf(request: PlanRequest | null): Term[] {
   return [request.preference as Term, ...((request.objectives as Term[] | undefined) ?? [])];
 }
 
+/** Between which ends each score counts of which less is better. */
+export function inversions(request: PlanRequest | null): string[] {
+  return termsOf(request)
+    .filter((term) => term.invert && term.weight !== 0 && term.minimum != null)
+    .map(
+      ({ addonPlacementScore: name, minimum, maximum }) =>
+        `Lower values of ${name} are better: ${minimum} counts as 100, and ${maximum} as 0.`,
+    );
+}
+
 /** The term of a score as moves name it: the name, and what the request states of its entries. */
 export function termOf(terms: Term[], key: string): Term | undefined {
   const named = terms.filter((item) => `${key} `.startsWith(`${item.addonPlacementScore} `));
@@ -123,7 +133,7 @@ export function budgets(request: PlanRequest | null): Map<string, number> {
 /** How sure it is that no plan is better. */
 export function verdict({ status, gap }: Pick<ShownPlan, "status" | "gap">): string {
   if (status === "Optimal") return "Proven best";
-  if (status === "Infeasible") return "No workload has a place";
+  if (status === "Infeasible") return "No planned workload has a place";
   if (status === "NotSolved") return "Nothing was found within the limits";
   return gap === null
     ? "The best that was found, not proven best"

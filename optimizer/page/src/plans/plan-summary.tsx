@@ -106,7 +106,7 @@ export function ValueByScore({ plan }: { plan: ShownPlan }) {
   );
 }
 
-/** Workloads before and after a plan, those that change first, with what their places are worth. */
+/** Workloads before and after a plan, the worst first, with what their places are worth. */
 export function ValueByWorkload({ plan }: { plan: ShownPlan }) {
   const [listed, setListed] = useState(LISTED);
   const values = workloadValues(plan, termsOf(plan.request));

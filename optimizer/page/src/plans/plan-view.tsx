@@ -11,7 +11,7 @@ import { ConfirmChanges } from "./confirm-changes";
 import { PlanExplanation } from "./explanation-view";
 import { FlowDiagram } from "./flow-diagram";
 import { GpuChanges, MOST_LINKS, PlanDrawing } from "./plan-drawing";
-import { changes, valueNow } from "./plan-figures";
+import { changes, inversions, valueNow } from "./plan-figures";
 import { PlanSummary, ValueByScore, ValueByWorkload } from "./plan-summary";
 
 interface Props {
@@ -40,6 +40,11 @@ export function PlanView(props: Props) {
   return (
     <section aria-label="Plan" class={stale ? "stale" : ""}>
       {shown.objective_from && <p class="notice">{shown.objective_from.message}</p>}
+      {inversions(shown.request).map((said) => (
+        <p key={said} class="notice">
+          {said}
+        </p>
+      ))}
       <PlanSummary plan={shown} by={props.by} now={now} />
       <Issues issues={shown.gaps} />
       {api && !stale && <ApplyPlan key={shown.digest} {...{ api, shown, command, onApplied }} />}

@@ -224,7 +224,14 @@ function plotOptions(
       stroke: () => colour(hue(order)),
       width: 1.5,
       ...(order >= HUES ? { dash: [6, 4] } : {}),
-      ...(steps ? { paths: uPlot.paths.stepped!({ align: 1 }) } : {}),
+      ...(steps
+        ? {
+            paths: uPlot.paths.stepped!({ align: 1 }),
+            // Else half of the step to the next value would be left.
+            gaps: (_: uPlot, __: number, ___: number, ____: number, gaps: uPlot.Series.Gaps) =>
+              gaps.map(([from, to]): [number, number] => [from, to + 1]),
+          }
+        : {}),
       points: {
         show: few,
         size: 5,

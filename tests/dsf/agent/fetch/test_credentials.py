@@ -23,7 +23,7 @@ from dsf.agent.fetch.issued_tokens import IssuedTokens
 from dsf.agent.fetch.scoring_call import ScoringApi
 from dsf.agent.wire.http_answer import HttpAnswer
 from dsf.agent.wire.secret_data import Token
-from dsf.api.invalid_input import InvalidInput
+from dsf.api.untrusted_text import InvalidInput
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Forbidden
 from dsf.kube.kinds import NAMESPACE, SECRET

@@ -18,8 +18,8 @@ from dsf.agent.fetch.http_exchange import CallLimits
 from dsf.agent.fetch.issued_tokens import IssuedTokens
 from dsf.agent.fetch.sources import Sources
 from dsf.agent.wire.prometheus_answer import FetchedSeries
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import dump_summaries, load_summaries
+from dsf.api.untrusted_text import InvalidInput
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import AlreadyExists
 from dsf.kube.kinds import SECRET

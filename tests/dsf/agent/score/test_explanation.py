@@ -7,12 +7,11 @@ from dsf.agent.score.explanation import RoundEvidence, explain
 from dsf.agent.score.result_rules import ConversionSettings, convert
 from dsf.agent.wire.scoring_answer import ScoringResult
 from dsf.agent.wire.scoring_request import EncodedSeries
-from dsf.api.crd.published_value import Normalize
 from dsf.api.crd.score_meaning import ScoreRange
-from dsf.api.crd.score_rules import OnFailure
+from dsf.api.crd.score_rules import Normalize, OnFailure
 from dsf.api.crd.scoring_params import AskedContext, AskedWorkloads
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.dimension_format import DimensionFormat
+from dsf.api.untrusted_text import InvalidInput
 from tests.dsf.agent.builders import scoring_result, summary
 
 SERIES = (

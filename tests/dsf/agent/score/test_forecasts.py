@@ -24,11 +24,10 @@ from dsf.agent.score.forecasts import (
 )
 from dsf.agent.score.result_rules import ConversionSettings, assemble, forecasts_of, judge
 from dsf.agent.wire.scoring_request import EncodedSeries
-from dsf.api.crd.published_value import Normalize
-from dsf.api.crd.score_rules import ForecastRules, ForecastTruth
-from dsf.api.invalid_input import InvalidInput
+from dsf.api.crd.score_rules import ForecastRules, ForecastTruth, Normalize
 from dsf.api.scoring.dimension_format import DimensionFormat
 from dsf.api.scoring.score_conditions import HALF_LIFE, TrackRecord
+from dsf.api.untrusted_text import InvalidInput
 from tests.dsf.agent.builders import scoring_result, summary
 
 LARGEST = sys.float_info.max

@@ -14,11 +14,11 @@ from dsf.agent.score.result_rules import (
     judge,
 )
 from dsf.agent.wire.scoring_answer import ScoringResult
-from dsf.api.crd.published_value import Normalize
 from dsf.api.crd.score_meaning import ScoreRange
-from dsf.api.invalid_input import InvalidInput
+from dsf.api.crd.score_rules import Normalize
 from dsf.api.scoring.dimension_format import PLACEHOLDERS, DimensionFormat
 from dsf.api.scoring.score_conditions import LABEL_LIMIT, RULES, Adjustments
+from dsf.api.untrusted_text import InvalidInput
 from tests.dsf.agent.builders import scoring_result
 
 

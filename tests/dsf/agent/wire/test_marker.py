@@ -14,8 +14,8 @@ from pydantic import BaseModel
 from dsf.agent.failure import Failure
 from dsf.agent.wire import prometheus_answer, scoring_answer
 from dsf.agent.wire.http_answer import HttpAnswer
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scoring_api import ScorerConfig
+from dsf.api.untrusted_text import InvalidInput
 from dsf.hub.snapshot.config_document import read_config
 from tests.dsf.hub.builders import api_config
 from tests.house.marker import MARKER, WORDS, raw, unquoted

@@ -17,7 +17,7 @@ from dsf.agent.wire.secret_data import (
     read_authority,
     read_token,
 )
-from dsf.api.invalid_input import InvalidInput
+from dsf.api.untrusted_text import InvalidInput
 
 PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 HOSTS = "dynamic-scoring.open-cluster-management.io/allowed-hosts"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.api.crd.published_value import Normalize
+from dsf.api.crd.score_rules import Normalize
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 ENDS = st.tuples(FINITE, FINITE).filter(lambda ends: ends[0] < ends[1])

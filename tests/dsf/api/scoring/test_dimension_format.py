@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.dimension_format import PLACEHOLDERS, DimensionFormat
+from dsf.api.untrusted_text import InvalidInput
 
 VALUES = st.text(alphabet=st.characters(exclude_characters=";", codec="utf-8"), max_size=12)
 

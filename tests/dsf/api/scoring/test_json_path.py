@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.json_path import JsonPath, parse
+from dsf.api.untrusted_text import InvalidInput
 
 OBJ: dict[str, Any] = {
     "metadata": {"labels": {"a.b/c": "x", "plain": "y"}},

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from dsf.api.crd.published_value import Normalize
 from dsf.api.crd.score_meaning import ScoreRange, read_direction
-from dsf.api.crd.score_rules import OnFailure
+from dsf.api.crd.score_rules import Normalize, OnFailure
 from dsf.api.scoring.scorer_summary import dump_summaries, load_summaries
 from dsf.api.scoring.scoring_api import ScorerConfig
 from tests.dsf.agent.builders import summary

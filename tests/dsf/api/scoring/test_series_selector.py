@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.series_selector import Matcher, SeriesSelector, label_name, metric_name, parse
+from dsf.api.untrusted_text import InvalidInput
 
 
 def only(text: str) -> tuple[Matcher, ...]:

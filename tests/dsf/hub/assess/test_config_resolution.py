@@ -12,9 +12,9 @@ from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
 from dsf.api.crd.kubernetes_objects import KubernetesObjects
 from dsf.api.crd.score_meaning import DeclaredMeaning
 from dsf.api.crd.score_rules import DefaultScore, OnFailure
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import dump_summaries, load_summaries
 from dsf.api.scoring.scoring_api import ScorerConfig
+from dsf.api.untrusted_text import InvalidInput
 from dsf.hub.assess.config_resolution import ConfigConflict, Resolved, resolve
 from tests.dsf.hub.builders import api_config, scorer
 from tests.repository import ROOT

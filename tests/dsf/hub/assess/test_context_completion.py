@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from dsf.api.crd.scoring_params import AskedContext
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.api.scoring.scoring_api import (
     ScoredWorkload,
@@ -13,6 +12,7 @@ from dsf.api.scoring.scoring_api import (
     TemplateContainer,
     WorkloadTemplate,
 )
+from dsf.api.untrusted_text import InvalidInput
 from dsf.hub.assess.context_completion import CONTEXT_BYTES, with_manifests
 from dsf.hub.snapshot.manifests import NamespaceManifests
 

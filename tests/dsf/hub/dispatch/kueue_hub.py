@@ -10,8 +10,7 @@ import yaml
 from dsf.api.conditions import conditions_of, find
 from dsf.api.crd.definitions import crds
 from dsf.api.times import rfc3339
-from dsf.hub.dispatch.check_condition import DISPATCHING
-from dsf.hub.dispatch.kueue_configuration import DISPATCHER
+from dsf.hub.dispatch.kueue_configuration import DISPATCHER, DISPATCHING
 from dsf.hub.dispatch.queue_preferences import PREFERENCES_ANNOTATION
 from dsf.hub.dispatch.workloads import NOMINATED
 from dsf.kube.embedded import EmbeddedHub

@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.api.crd.inventory_times import InventoryTimes
-from dsf.hub.dispatch.assignment import Row, Solve
 from dsf.hub.dispatch.candidates import WorkerFleet
 from dsf.hub.dispatch.highs import GAP, MOST_COLUMNS, solver
 from dsf.hub.dispatch.nomination import Nomination, decide
-from dsf.hub.dispatch.queue_pass import NominationSettings
+from dsf.hub.dispatch.queue_pass import NominationSettings, Row, Solve
 from dsf.hub.dispatch.queue_preferences import QueuePreference, ScoreEntries
 from dsf.hub.dispatch.worker_clusters import Room
 from dsf.hub.dispatch.workloads import WaitingWorkload, read_workload

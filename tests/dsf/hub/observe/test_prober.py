@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scoring_api import ScorerConfig
+from dsf.api.untrusted_text import InvalidInput
 from dsf.hub.observe.prober import ProbeLimits, Prober
 from dsf.hub.snapshot import urls
 from dsf.hub.snapshot.registered_scorer import ProbeFailure, ProbeResult, ProbeTarget

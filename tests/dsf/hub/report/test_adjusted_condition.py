@@ -8,8 +8,8 @@ from dsf.agent.publish.placement_score import RoundReport
 from dsf.agent.score.result_rules import ConversionSettings, convert
 from dsf.api import conditions
 from dsf.api.crd.score_meaning import ScoreRange
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.dimension_format import DimensionFormat
+from dsf.api.untrusted_text import InvalidInput
 from dsf.kube.port import Object
 from tests.dsf.agent.builders import scoring_result
 from tests.dsf.hub.builders import NOW, World, published

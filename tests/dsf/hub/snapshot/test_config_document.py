@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.api.invalid_input import InvalidInput
+from dsf.api.untrusted_text import InvalidInput
 from dsf.hub.snapshot.config_document import ConfigDocument, read_config
 from tests.dsf.hub.builders import api_config
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.api.invalid_input import InvalidInput
+from dsf.api.untrusted_text import InvalidInput
 from optimizer.domain.mig.geometry import GEOMETRIES, Geometry, geometry
 from optimizer.domain.mig.layouts import (
     GpuInstance,

@@ -122,6 +122,13 @@ def test_a_policy_writes_the_layouts_then_asks_for_one_then_waits_for_it() -> No
     }
 
 
+def test_layouts_whose_namespace_comes_later_are_written_without_an_event_of_it() -> None:
+    (spec,) = policy_specs([candidate("mig-a", "n1", (("3g.48gb", 2),))])
+    layouts, wanted, done = templates(spec)
+    assert layouts["spec"]["evaluationInterval"] == {"noncompliant": "10s"}
+    assert not any("evaluationInterval" in item["spec"] for item in (wanted, done))
+
+
 def test_policies_of_one_cluster_agree_about_the_file_and_share_no_template() -> None:
     chosen = [
         candidate("mig-a", "n1", (("3g.48gb", 2),)),

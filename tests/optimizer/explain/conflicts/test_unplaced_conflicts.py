@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from types import MappingProxyType
 from typing import Any
 
@@ -13,22 +13,22 @@ from hypothesis import strategies as st
 
 from benchmarks.optimizer.explanations import fleet as benchmark_fleet
 from benchmarks.optimizer.instances import Kind, instance
-from optimizer.domain.fleet import Fleet, FleetLimit, Supply, Workload
+from optimizer.domain.fleet import Fleet, FleetLimit, Objective, Supply, Workload
+from optimizer.domain.issue import TakenIssue
 from optimizer.domain.nodes import NodeGroup, PodGroup
 from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, Solution
 from optimizer.explain.case import BudgetExceeded, ProblemSolver
-from optimizer.explain.conflicts.feasibility import WORTH, FeasibilityOracle, replica_counts
-from optimizer.explain.conflicts.limits import FleetWideLimit, RelaxableLimit, RequiredReplicas
-from optimizer.explain.conflicts.relaxable_limits import relaxable_limits
-from optimizer.explain.conflicts.repairs import RepairTrials
-from optimizer.explain.conflicts.unplaced_conflicts import (
-    UnplacedReasons,
+from optimizer.explain.conflicts.correction_sets import (
     infeasible_subsystem,
     minimal_correction_sets,
-    short_of_replicas,
     sized_repairs,
 )
+from optimizer.explain.conflicts.feasibility import WORTH, FeasibilityOracle, replica_counts
+from optimizer.explain.conflicts.limits import FleetWideLimit, RelaxableLimit, RequiredReplicas
+from optimizer.explain.conflicts.relaxable_limits import own_constraints, relaxable_limits
+from optimizer.explain.conflicts.repairs import RepairTrials
+from optimizer.explain.conflicts.unplaced_conflicts import UnplacedReasons, short_of_replicas
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
 from optimizer.model.rules import violations
@@ -77,16 +77,25 @@ def listed_without_supply(others: int) -> Fleet:
     return replace(given, clusters=(empty,))
 
 
+def used_up() -> Fleet:
+    """A cluster whose devices a workload of others uses."""
+    given = pair({"c": []}, first={"amount": 0})
+    taken = TakenIssue("UsedByOthers", "", "c", taken=frozenset({("gpu", "")}), users=("vision",))
+    empty = replace(given.clusters[0], used_by_others=(Supply("gpu", "3g", 2.0),))
+    return replace(given, clusters=(empty,), workloads=given.workloads[1:], issues=(taken,))
+
+
 WATTS = {"uses": (("watts", 5.0),)}
+ON_BOTH = {(cluster, name, "3g"): 20.0 for cluster in "cd" for name in ("first", "second")}
 KEPT_OUT: dict[str, tuple[Fleet, list[str], str]] = {
     "a full cluster and who fills it": (
         two_on_one(),
-        ["cluster c supplies at most 2 gpu 3g", "workload first keeps running"],
+        ["cluster c supplies at most 2 gpu 3g", "workload first is placed"],
         f"add 2 gpu 3g {WHICHEVER}",
     ),
     "only what is lacking is added": (
         two_on_one(3),
-        ["cluster c supplies at most 3 gpu 3g", "workload first keeps running"],
+        ["cluster c supplies at most 3 gpu 3g", "workload first is placed"],
         f"add 1 gpu 3g {WHICHEVER}",
     ),
     "its minimum": (
@@ -113,7 +122,7 @@ KEPT_OUT: dict[str, tuple[Fleet, list[str], str]] = {
     ),
     "a fleet-wide limit": (
         two_on_one(4, first=WATTS, second=WATTS, limits=(FleetLimit("power", 7.0, uses="watts"),)),
-        ["power is at most 7", "workload first keeps running"],
+        ["power is at most 7", "workload first is placed"],
         "raise power from 7 to 10",
     ),
     "a limit that it breaks only with company": (
@@ -141,6 +150,50 @@ KEPT_OUT: dict[str, tuple[Fleet, list[str], str]] = {
         listed_without_supply(2),
         ["cluster c supplies at most 0 gpu 2g"],
         "add 2 gpu 2g to cluster c",
+    ),
+    "who fills its only cluster has no other": (
+        pair(
+            {"c": [("3g", 2)], "d": [("3g", 2)]},
+            ON_BOTH | {FIRST: 50.0},
+            first={"clusters": ("c",)},
+            second={"clusters": ("c",)},
+        ),
+        [
+            "workload second runs only on c",
+            "cluster c supplies at most 2 gpu 3g",
+            "workload first runs only on c",
+            "workload first is placed",
+        ],
+        f"add 2 gpu 3g {WHICHEVER}",
+    ),
+    "whom it needs runs elsewhere": (
+        pair(
+            {"c": [("3g", 4)], "d": [("3g", 4)]},
+            ON_BOTH,
+            first={"clusters": ("c",)},
+            second={"clusters": ("d",), "together_with": ("first",)},
+        ),
+        [
+            "workload second runs only on d",
+            "workload second runs together with first",
+            "workload first runs only on c",
+        ],
+        "let workload second run on c too",
+    ),
+    "what a cluster may run, whoever it is": (
+        two_on_one(4, limits=(FleetLimit("workloads on c", 1.0, cluster="c"),)),
+        ["cluster c runs at most 1 workload", "workload first is placed"],
+        "let cluster c run 2 workloads instead of 1",
+    ),
+    "what others use up, and who they are": (
+        used_up(),
+        ["cluster c has 0 of 2 gpu 3g free (used by vision)"],
+        "add 2 gpu 3g to cluster c",
+    ),
+    "a device that no cluster has": (
+        two_on_one(4, second={"devices": ("h100",)}),
+        ["workload second runs only on h100, and clusters and policies supply only 3g"],
+        "let workload second run on device 3g too",
     ),
     "where it runs already is no room for one more": (
         pair(
@@ -251,6 +304,51 @@ def test_a_pod_that_no_node_of_many_clusters_holds_is_told_the_supply_that_lacks
     }
 
 
+def test_the_node_on_which_least_has_to_be_freed_is_named() -> None:
+    """On c 2 of 8 are free on either node, on d 3 of 4 on its only one; the Pod asks for 4."""
+    gpu = "nvidia.com/gpu"
+    given = fleet({"c": (), "d": ()}, {"w": 4}, {(name, "w", "all"): 10.0 for name in "cd"})
+    clusters = tuple(
+        replace(
+            item,
+            base=(Supply("gpu", "all", count * (held - taken)),),
+            nodes=(NodeGroup(count, {gpu: held, "pods": 110.0}, {gpu: taken}, names=names),),
+        )
+        for item, count, held, taken, names in (
+            (given.clusters[0], 2, 8.0, 6.0, ("c-1", "c-2")),
+            (given.clusters[1], 1, 4.0, 1.0, ("d-1",)),
+        )
+    )
+    workload = replace(given.workloads[0], pods=(PodGroup(1, {gpu: 4.0}),), devices=("all",))
+    both = replace(given, clusters=clusters, workloads=(workload,))
+    needs = "each Pod of workload w needs a node with 4 nvidia.com/gpu free (the most on one is"
+    found = explained(both, "w")
+    assert messages(found) == [
+        f"on cluster c {needs} 2 nvidia.com/gpu)",
+        f"on cluster d {needs} 3 nvidia.com/gpu)",
+    ]
+    assert changes(found) == ["free 1 nvidia.com/gpu on node d-1 of cluster d"]
+    alone = explained(replace(both, clusters=clusters[:1]), "w")
+    assert changes(alone) == ["free 2 nvidia.com/gpu on node c-1 of cluster c"]
+
+
+@pytest.mark.parametrize(
+    ("current", "says", "change"),
+    [
+        ((), "workload first is placed", "leave out workload first"),
+        (("c",), "workload first keeps running", "stop workload first"),
+    ],
+)
+def test_only_what_runs_is_told_to_stop(current: tuple[str, ...], says: str, change: str) -> None:
+    given = two_on_one(first={"current": current})
+    wanted = RequiredReplicas("second", {"first": 1, "second": 1})
+    limits = relaxable_limits(given, wanted)
+    (runs,) = (item for item in limits if item.rule == "runs")
+    assert runs.message == says
+    oracle = FeasibilityOracle(given, wanted, limits, RESOLVE)
+    assert [i.message for (i,) in sized_repairs(oracle, [(runs,)])] == [change]
+
+
 def test_each_of_two_equals_is_told_its_own_repair() -> None:
     scores = {("c", name, "3g"): 20.0 for name in ("one", "two")}
     given = fleet({"c": [("3g", 4)]}, {"one": 2, "two": 2}, scores)
@@ -297,6 +395,15 @@ def test_without_time_no_repair_is_sized() -> None:
         sized_repairs(oracle, [limits[:1]])
 
 
+def test_another_workload_may_be_let_run_elsewhere() -> None:
+    given = KEPT_OUT["who fills its only cluster has no other"][0]
+    wanted, first = RequiredReplicas("second", {"first": 1, "second": 1}), given.workloads[0]
+    pin = tuple(own_constraints(given, first))
+    limits = (*relaxable_limits(given, wanted), *pin)
+    ((change,),) = sized_repairs(FeasibilityOracle(given, wanted, limits, RESOLVE), [pin])
+    assert change.message == "let workload first run on d too"
+
+
 def test_a_place_worth_less_than_nothing_can_cost_least() -> None:
     scores = {("c", "first", "3g"): 100.0, ("c", "second", "3g"): 99.98}
     scores |= {("d", "second", "3g"): -0.01, ("d", "third", "3g"): 40.0}
@@ -315,11 +422,51 @@ def test_a_change_that_makes_it_pay_is_solved_again() -> None:
     assert [item.cluster for item in found.remedy.places] == ["c", "d"]
 
 
+@pytest.mark.parametrize(
+    ("objectives", "change"),
+    [
+        ((Objective("score", invert=True),), "lower second's score by more than 20"),
+        ((Objective("score", 0.5),), "raise second's score by more than 25"),
+        (
+            (Objective("score", 0.0), Objective("watts", 2.0, 0, 50, invert=True)),
+            "lower second's score watts by more than 12.5",
+        ),
+    ],
+)
+def test_what_makes_it_pay_is_told_as_its_score_counts(
+    objectives: tuple[Objective, ...], change: str
+) -> None:
+    watts = {place: 50 - worth / 2 for place, worth in EITHER_LAYOUT.items()}
+    tables = {"score": EITHER_LAYOUT, "watts": watts}
+    scores = {name: ScoreMatrix.of(table) for name, table in tables.items()}
+    given = replace(pair({"c": [("3g", 2), ("2g", 4)]}), scores=scores, objectives=objectives)
+    assert changes(explained(given, "second")) == [f"{change} on every cluster"]
+
+
 def test_more_replicas_than_clusters_is_no_matter_of_limits() -> None:
     given = two_on_one(8)
     first, second = given.workloads
     found = explained(replace(given, workloads=(first, replace(second, replicas=2))), "second")
-    assert found.message == "it already runs on every cluster that the request names"
+    assert found.message == (
+        "it already runs on every cluster that the request names: name another cluster, or ask for"
+        " 1 replica"
+    )
+
+
+def test_three_that_keep_apart_on_two_clusters_are_told_how_many_there_are() -> None:
+    names = ("first", "second", "third")
+    scores = {(cluster, name, "3g"): 20.0 for cluster in "cd" for name in names}
+    given = fleet({"c": [("3g", 9)], "d": [("3g", 9)]}, dict.fromkeys(names, 2), scores)
+    apart = tuple(
+        replace(item, apart_from=tuple(name for name in names if name != item.name))
+        for item in given.workloads
+    )
+    given = replace(given, workloads=apart)
+    (left,) = short_of_replicas(given, RESOLVE(formulate(given)))
+    found = explained(given, left)
+    assert "leave no room on 2 clusters (c, d) while" in found.message
+    assert found.irreducible
+    assert [item.rule for item in found.limits] == ["apart", "apart", "runs", "runs"]
 
 
 def test_without_time_nothing_is_claimed() -> None:
@@ -422,6 +569,8 @@ def check_remedy(oracle: FeasibilityOracle, members: tuple[RelaxableLimit, ...])
     assert violations(found.problem, found.solution.decision) == ()
     name = oracle.required.workload
     assert replica_counts(found.solution.decision)[name] >= oracle.required.counts[name]
+    if any("of its nodes whole" in item.message for item in found.changes):
+        return  # a policy is preferred to what needs fewer changes, but more GPUs
     relaxed = [item for item in found.changes if "by more than" not in item.message]
     if len([item for item in relaxed if "raise the priority" not in item.message]) > 1:
         for barrier in oracle.limits:
@@ -474,6 +623,8 @@ def crowded(kind: Kind) -> Fleet:
 def check_shared(given: Fleet, wanted: RequiredReplicas) -> int:
     """Check that an equal workload gets the same explanation, with its own name."""
     target = next(item for item in given.workloads if item.name == wanted.workload)
+    if target.name in target.together_with:  # the other one needs it, and what it states, too
+        return 0
     limits = (
         replace(item, moving=item.moving | {"twin"}) if target.name in item.moving else item
         for item in given.limits
@@ -497,7 +648,9 @@ def check_shared(given: Fleet, wanted: RequiredReplicas) -> int:
     if not second.limits:
         return 0
     asked = RequiredReplicas("twin", {**now, "twin": now.get("twin", 0) + 1})
-    named = relaxable_limits(both, asked)
+    of_others = (own_constraints(both, item) for item in both.workloads if item.name != "twin")
+    every = (*relaxable_limits(both, asked), *chain.from_iterable(of_others))
+    named = tuple({item.message: item for item in reversed(every)}.values())
     members = tuple(item for item in named if item.message in messages(second))
     assert len(members) == len(second.limits)
     check_conflict(both, asked, named, members)

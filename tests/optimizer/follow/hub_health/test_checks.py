@@ -16,12 +16,13 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Forbidden, KubeError, Unauthorized, Unreachable
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
-from optimizer.follow.hub_health.checks import HubCheck, hub_checks, is_healthy, refused_access
+from optimizer.follow.hub_health.checks import hub_checks, is_healthy, refused_access
 from optimizer.follow.hub_health.hub_installation import (
     ClockReading,
     HubInstallation,
     SourceFailure,
 )
+from optimizer.follow.hub_health.judgement import HubCheck
 from optimizer.service.observe_fleet import observe_installation
 from tests.dsf.sim.builders import STAMP, make
 from tests.house.marker import MARKER, raw

@@ -15,12 +15,14 @@ from dsf.kube.port import Object
 from optimizer.follow.overview.capacity import (
     MAX_FLEET_RESOURCES,
     MAX_RESOURCES,
+    ClusterCapacity,
     ResourceCapacity,
     capacities,
     fleet_capacity,
     largest_first,
+    shown_amount,
 )
-from optimizer.follow.overview.findings import findings
+from optimizer.follow.overview.findings.fleet_findings import findings
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.placement_status.comparison import placement_status
 from optimizer.snapshot.scores.score_row import ScoreRow
@@ -104,6 +106,20 @@ def test_devices_come_first_apart_by_model_and_what_is_no_device_is_left_out() -
     ]
     many = seen(*(group({f"example.com/d{n}": "1", "cpu": "1"}) for n in range(40)))
     assert len(many.resources) == MAX_RESOURCES
+
+
+@pytest.mark.parametrize(
+    ("resource", "amount", "shown"),
+    [
+        (GPU, 2.5, "2.5"),
+        ("cpu", 1_234_567.5, "1234568"),
+        ("cpu", 999_999.7, "1000000"),
+        ("memory", 1.5 * 2**30, "1.5Gi"),
+        ("memory", 11_264 * 2**30, "11264Gi"),
+    ],
+)
+def test_no_amount_is_shown_with_an_exponent(resource: str, amount: float, shown: str) -> None:
+    assert shown_amount(resource, amount) == shown
 
 
 @pytest.mark.parametrize(
@@ -232,3 +248,13 @@ def test_nothing_is_free_that_nodes_do_not_have(nodes: list[Object]) -> None:
         assert row.free <= row.capacity <= row.reserved + row.free + 1e-6
         assert row.largest_free <= row.free or row.free == row.largest_free == 0
     assert found.unavailable_nodes <= found.nodes
+
+
+def test_a_cluster_with_many_devices_is_shown_in_parts() -> None:
+    rows = tuple(
+        ResourceCapacity(resource=f"a.b/{n}", capacity=1, ours=0, others=0, free=1, largest_free=1)
+        for n in range(7)
+    )
+    parts = [*ClusterCapacity(cluster="worker01", resources=rows).parts(3)]
+    assert [len(item.resources) for item in parts] == [3, 3, 1]
+    assert tuple(row for item in parts for row in item.resources) == rows

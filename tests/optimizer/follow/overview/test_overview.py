@@ -1,5 +1,6 @@
 """Answers about the guide's fleet on an embedded hub: overview, names, requests, what-if."""
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from statistics import mean
@@ -12,13 +13,20 @@ from hypothesis import strategies as st
 
 from dsf.api.names import GROUP
 from dsf.api.times import read_time, rfc3339
+from dsf.api.untrusted_text import InvalidInput
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
-from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, MANIFEST_WORK_REPLICA_SET
+from dsf.kube.kinds import (
+    ADD_ON_PLACEMENT_SCORE,
+    MANAGED_CLUSTER,
+    MANIFEST_WORK_REPLICA_SET,
+    NODE_INVENTORY,
+)
 from optimizer.domain.fleet import Workload
 from optimizer.domain.issue import Issue
 from optimizer.domain.settings import OptimizerSettings
-from optimizer.follow.overview.findings import findings, findings_about, scorer_findings
+from optimizer.follow.overview.findings.fleet_findings import findings, findings_about
+from optimizer.follow.overview.findings.scorer_findings import scorer_findings
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.fleet_matrix import fleet_matrix
 from optimizer.follow.overview.fleet_overview import describe_workload, fleet_overview
@@ -34,8 +42,11 @@ from optimizer.follow.overview.score_overview import (
 )
 from optimizer.follow.overview.what_if import AddedCluster, PretendedObjects, ScoreChange, WhatIf
 from optimizer.plan.plan import Plan
+from optimizer.plan.text.tables import render
 from optimizer.plan.workload_moves import score_totals
 from optimizer.service.optimizer import Optimizer
+from optimizer.snapshot.capacity.node_inventories import read_inventory
+from optimizer.snapshot.capacity.pod_templates import pods_of
 from optimizer.snapshot.object_readers import read_workload
 from optimizer.snapshot.scores.score_row import ScoreRow
 from optimizer.wire.object_specs import DrainSpec
@@ -44,7 +55,8 @@ from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import Applied
 from tests.mcp_server.service import PERFORMANCE, POWER, request, scenario_hub
-from tests.optimizer.build import obj
+from tests.optimizer.build import NOW, obj
+from tests.optimizer.inventoried_nodes import GPU, MIG, deploying, deployment, inventory, node
 from tests.optimizer.neighbours import work_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -68,7 +80,8 @@ def asked(facts: FleetFacts, **partial: Any) -> OptimizeRequest:
 
 
 async def planned(hub: EmbeddedHub, made: OptimizeRequest, what_if: WhatIf) -> Plan:
-    plan = await Optimizer(hub, now=utc_now).plan(made, pretended=what_if.pretended("default", {}))
+    pretended = what_if.pretended("default", {}, utc_now())
+    plan = await Optimizer(hub, now=utc_now).plan(made, pretended=pretended)
     assert isinstance(plan, Plan), plan
     return plan
 
@@ -148,11 +161,54 @@ async def test_a_workload_that_does_not_exist_is_placed_beside_what_runs(
     assert names == {"mwrs-app01", "mwrs-app02"}
 
 
+@pytest.mark.parametrize(
+    ("run", "device"),
+    [
+        ({"amount": 1}, "all"),  # whole GPUs, unless the question says more
+        ({"amount": 2}, None),
+        ({"amount": 2, "device": "3g.48gb"}, "3g.48gb"),
+        ({"amount": 3, "device": "2g.24gb"}, "2g.24gb"),
+        ({"amount": 4, "device": "2g.24gb"}, None),
+        ({"amount": 2, "like": "app01"}, "3g.48gb"),  # its Pods may run on any device
+        ({"amount": 2, "like": "app01", "name": "app01"}, "3g.48gb"),  # its scores count
+    ],
+)
+async def test_a_workload_that_does_not_exist_asks_for_whole_gpus(
+    hub: EmbeddedHub, facts: FleetFacts, run: dict[str, Any], device: str | None
+) -> None:
+    partial = PartialRequest({"performance": 1}, what_if=WhatIf.model_validate({"run": [run]}))
+    found = complete_question(facts, partial)
+    assert isinstance(found, PlanningQuestion)
+    plan = await Optimizer(hub, now=utc_now).plan(found.request, pretended=found.pretended)
+    assert isinstance(plan, Plan)
+    assert [place.device for place in plan.placements] == ([device] if device else [])
+    missing = [item.message for item in plan.issues if item.reason == "MissingScore"]
+    told = "workload new has no scores, as it is like no other"
+    unscored = "like" not in run
+    assert [text.partition(":")[0] for text in missing] == [told] * unscored
+    (move,) = plan.moves
+    assert [bool(place.scores) for place in move.after] == [not unscored] * len(move.after)
+    assert bool(move.gain) is (bool(device) and not unscored)
+    assert plan.explanation is not None
+    assert [place.device for place in plan.explanation.places] == [device] * bool(move.gain)
+    assert unscored is (re.search(r"^(new|app01) .* [0-9]+$", render(plan), re.MULTILINE) is None)
+
+
+async def test_a_workload_like_one_whose_pods_name_a_device_asks_for_it() -> None:
+    like = deploying("mwrs-app01", "app01", 1, deployment(mig=1))
+    asked = WhatIf.model_validate({"run": [{"amount": 2, "like": "mwrs-app01"}]})
+    pretended = asked.pretended("default", {"mwrs-app01": like}, utc_now())
+    assert pretended is not None
+    (pods,) = map(pods_of, pretended.new[MANIFEST_WORK_REPLICA_SET])
+    assert not isinstance(pods, InvalidInput)
+    assert [dict(group.requests) for group in pods] == [{MIG: 2, "pods": 1}]
+
+
 async def test_an_amount_of_seven_digits_counts_in_full() -> None:
     asked = WhatIf.model_validate({"run": [{"amount": 12345678, "kind": "memory"}]})
-    pretended = asked.pretended("default", {})
+    pretended = asked.pretended("default", {}, utc_now())
     assert pretended is not None
-    (made,) = map(read_workload, pretended.workloads)
+    (made,) = map(read_workload, pretended.new[MANIFEST_WORK_REPLICA_SET])
     assert isinstance(made, Workload)
     assert made.amount == 12345678
 
@@ -161,6 +217,7 @@ async def test_an_amount_of_seven_digits_counts_in_full() -> None:
     ("run", "why"),
     [
         ({"name": "mwrs-app01", "amount": 1}, "another workload has this name"),
+        ({"name": "app01", "amount": 1}, "the app of mwrs-app01, whose scores would count"),
         ({"name": "new", "amount": 1, "like": "app"}, "what_if.run"),
         ({"name": "new", "amount": 1, "like": "gone"}, "what_if.run"),
     ],
@@ -172,6 +229,86 @@ async def test_a_workload_that_exists_or_is_like_none_is_refused(
     found = complete_question(facts, PartialRequest({"power": 1}, what_if=what_if))
     assert isinstance(found, RequestProblem)
     assert why in f"{found.errors[0].field}: {found.errors[0].message}"
+
+
+@pytest.mark.parametrize(
+    ("policy", "places"),
+    [
+        ({"supplies": "gpu/all=4"}, {("new", "worker01"), ("new", "worker02")}),
+        ({"supplies": "gpu/all=4", "clusters": ["er02"]}, {("new", "worker02")}),
+        ({"supplies": "gpu/all=3"}, set()),
+    ],
+)
+async def test_a_policy_that_does_not_exist_supplies_its_devices(
+    hub: EmbeddedHub, facts: FleetFacts, policy: Any, places: set[tuple[str, str]]
+) -> None:
+    said = {"run": [{"amount": 4}], "policies": [policy]}
+    partial = PartialRequest({"performance": 1}, what_if=WhatIf.model_validate(said))
+    found = complete_question(facts, partial)
+    assert isinstance(found, PlanningQuestion)
+    plan = await Optimizer(hub, now=utc_now).plan(found.request, pretended=found.pretended)
+    assert isinstance(plan, Plan)
+    placed = {(item.workload, item.cluster) for item in plan.placements}
+    assert placed <= places
+    assert bool(placed) == bool(places)
+    assert {plan.policies[cluster] for _, cluster in placed} <= {"new-policy"}
+
+
+@pytest.mark.parametrize(
+    ("supplies", "run", "why"),
+    [
+        ("gpu/2g.24gb=4", {"amount": 1}, "policy new-policy: it supplies gpu/2g.24gb, and they"),
+        ("memory=4,cpu=8", {"amount": 1}, "policy new-policy: it supplies cpu, memory, and they"),
+        ("gpu/2g.24gb=4", {"amount": 1, "like": "app01"}, ""),
+        ("gpu/9g.9gb=4", {"amount": 1, "device": "9g.9gb"}, ""),
+        ("gpu/all=4,cpu=1", {"amount": 1}, ""),
+    ],
+)
+async def test_a_policy_that_no_workload_can_use_is_told(
+    hub: EmbeddedHub, facts: FleetFacts, supplies: str, run: dict[str, Any], why: str
+) -> None:
+    said = {"run": [run], "policies": [{"supplies": supplies}]}
+    partial = PartialRequest({"performance": 1}, what_if=WhatIf.model_validate(said))
+    found = complete_question(facts, partial)
+    assert isinstance(found, PlanningQuestion)
+    plan = await Optimizer(hub, now=utc_now).plan(found.request, pretended=found.pretended)
+    assert isinstance(plan, Plan)
+    told = [item.message for item in plan.issues if item.reason == "UnusedPolicy"]
+    assert len(told) == bool(why)
+    assert all(why in text and text.endswith("can use gpu/all") for text in told)
+
+
+@pytest.mark.parametrize(
+    ("policies", "why"),
+    [
+        (
+            [{"name": "policy-disable-mig-worker01", "supplies": "gpu/all=4"}],
+            "another policy has this name",
+        ),
+        ([{"supplies": "gpu/all=4"}] * 2, "another policy has this name"),
+        ([{"supplies": "gpu/all=4", "clusters": ["worker"]}], "worker is ambiguous"),
+    ],
+)
+async def test_a_policy_that_exists_or_names_no_cluster_is_refused(
+    facts: FleetFacts, policies: Any, why: str
+) -> None:
+    what_if = WhatIf.model_validate({"policies": policies})
+    found = complete_question(facts, PartialRequest({"power": 1}, what_if=what_if))
+    assert isinstance(found, RequestProblem)
+    assert why in f"{found.errors[0].field}: {found.errors[0].message}"
+
+
+async def test_a_cluster_that_does_not_exist_has_nodes_of_now() -> None:
+    """Its inventory is a copy, which may have expired."""
+    what_if = WhatIf.model_validate({"add": [{"name": "worker03", "like": "worker01"}]})
+    old = inventory("worker01", [node({GPU: 4})], age=3600)
+    pretended = what_if.pretended("default", {}, NOW)
+    assert pretended is not None
+    own, copy = pretended.seen(NODE_INVENTORY, [old])
+    assert own == old
+    found = read_inventory(copy, NOW)
+    assert not isinstance(found, InvalidInput)
+    assert found.left == 180
 
 
 async def test_a_changed_score_changes_the_plan_and_not_the_hub(
@@ -406,6 +543,21 @@ async def test_one_cause_of_many_placements_is_one_finding() -> None:
     assert await told("generated object") == [("RunsWithoutPlacement", 2)]
 
 
+async def test_a_finding_about_a_scorer_that_is_not_ready_says_since_when() -> None:
+    started = "2026-11-20T11:00:00Z"
+    condition = {
+        "type": "Ready",
+        "status": "False",
+        "reason": "Unreachable",
+        "message": "refused",
+        "lastTransitionTime": started,
+    }
+    changed = {"healthStatus": "Inactive", "failingClusters": [], "conditions": [condition]}
+    status = {**SCORER["status"], **changed}
+    (found,) = scorer_findings([scorer_overview({**SCORER, "status": status})])
+    assert (found.reason, found.since) == ("Unreachable", read_time(started))
+
+
 async def test_no_scorer_scores_on_0_of_0_clusters() -> None:
     for counts in ({}, {"desired": 0, "distributed": 0, "scoring": 0}):
         obj = {**SCORER, "status": {**SCORER["status"], "clusters": counts}}
@@ -425,7 +577,9 @@ async def test_one_cause_of_failing_scorers_has_one_finding_and_its_own_reason()
         await hub.patch(ADD_ON_PLACEMENT_SCORE, score, status, cluster, subresource="status")
     facts = await Optimizer(hub, now=utc_now).fleet("default")
     stopped = {"name": "worker01", "reason": "ScoreExpired", "message": "not renewed"}
-    rejected = {"name": "worker02", "reason": "QueryRejected", "message": "bad_data"}
+    said = r'prometheus rejected the query: "invalid parameter \"query\""'
+    started = "2026-11-20T11:00:00Z"
+    rejected = {"name": "worker02", "reason": "QueryRejected", "message": said, "since": started}
     scorers = [
         scorer_overview(
             {
@@ -444,7 +598,11 @@ async def test_one_cause_of_failing_scorers_has_one_finding_and_its_own_reason()
     found = findings(replace(facts, scorers=tuple(scorers)))
     told = [(item.stage, item.reason, item.count) for item in found if item.stage != "workload"]
     assert told == [("score", "ScoreExpired", 2), ("scorer", "QueryRejected", 1)]
-    assert 'it fails on 1 cluster (worker02): QueryRejected: "bad_data"' in found[1].message
+    assert found[1].message.endswith(
+        "it fails on 1 cluster (worker02): QueryRejected: \"prometheus rejected the query: 'invalid"
+        " parameter 'query''\""
+    )
+    assert found[1].since == read_time(started)
     alone = [(item.reason, item.count) for item in scorer_findings(scorers)]
     assert alone == [("ScoreExpired", 2), ("QueryRejected", 1)]
 
@@ -530,7 +688,7 @@ async def test_the_last_change_of_an_entry_counts_and_others_are_named(
         | {"status": {"scores": [{"name": name, "value": each} for name, each in of.items()]}}
         for cluster, of in values.items()
     ]
-    pretended = PretendedObjects((AddedCluster(name="copy", like="c1"),), tuple(changes))
+    pretended = PretendedObjects((AddedCluster(name="copy", like="c1"),), tuple(changes), utc_now())
     expected = {**values, "copy": values["c1"]}
     decides: dict[tuple[str, str], ScoreChange] = {}
     for change in changes:

@@ -8,7 +8,7 @@ import pytest
 
 from dsf.api.times import rfc3339
 from dsf.kube.port import Object
-from optimizer.follow.overview.findings import status_findings
+from optimizer.follow.overview.findings.workload_findings import status_findings
 from optimizer.follow.placement_status.comparison import placement_status
 from optimizer.follow.placement_status.landing_report import landing_conditions, landing_events
 from optimizer.snapshot.observation import Observation

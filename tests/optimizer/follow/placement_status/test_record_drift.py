@@ -10,7 +10,7 @@ from dsf.api.conditions import conditions_of, find
 from dsf.kube import kinds
 from dsf.kube.errors import Forbidden
 from dsf.kube.kinds import Kind
-from optimizer.follow.overview.findings import findings
+from optimizer.follow.overview.findings.fleet_findings import findings
 from optimizer.follow.placement_status.landing_report import status_tables
 from optimizer.follow.record.content import RecordContent, packed, unpacked
 from optimizer.follow.record.recorded_plan import record_digest
@@ -257,7 +257,7 @@ CLUSTER = ("ManagedCluster", "worker01")
             workload(metadata=annotated(excluded_clusters="worker01")),
             "WorkloadChanged",
             WORKLOAD,
-            "excluded clusters",
+            '"excluded clusters" differs from what revision 1 was made for',
         ),
         (workload(metadata=annotated(replicas="2")), "WorkloadChanged", WORKLOAD, "replicas"),
         (delete_workload, "WorkloadMissing", WORKLOAD, "revision 1 places it"),
@@ -324,7 +324,7 @@ async def test_labels_that_constraints_name_are_compared(run: GuideRun) -> None:
     await workload(metadata={"labels": {"team": "a", "other": "a"}})(run)
     assert {
         (reason, message.partition(" differ")[0]) for reason, _, message in await drifts(run)
-    } == {("ClusterChanged", "label zone"), ("WorkloadChanged", "label team")}
+    } == {("ClusterChanged", '"label zone"'), ("WorkloadChanged", '"label team"')}
 
 
 async def test_a_workload_that_refers_to_another_placement_has_not_landed() -> None:

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import MAX_VALUES, ScorerSummary, load_summaries
+from dsf.api.untrusted_text import InvalidInput
 from dsf.kube import kinds
 from optimizer.follow.record.content import (
     MAX_CONTENT_BYTES,
@@ -194,13 +194,13 @@ async def test_no_step_is_unpacked_by_the_event_loop() -> None:
     name = await rollout.begin()
     service = rollout.service()
     with unpacking_here() as found:
-        assert await service.rollouts.of_namespace("default")
-        assert await service.rollouts.find("default", "default")
-        assert await service.rollouts.in_progress("default")
-        record = await service.rollouts.find("default", "default")
+        assert await service.rollouts.records.of_namespace("default")
+        assert await service.rollouts.records.find("default", "default")
+        assert await service.rollouts.records.in_progress("default")
+        record = await service.rollouts.records.find("default", "default")
         assert record is not None
         await service.rollouts.advance("default", name)
-        async with aclosing(service.rollouts.changes(record)) as versions:
+        async with aclosing(service.rollouts.records.changes(record)) as versions:
             assert (await anext(versions)).progress == record.progress
             assert (await anext(versions)).progress != record.progress
             await rollout.command("pause")

@@ -236,12 +236,21 @@ async def test_a_status_that_can_not_be_written_is_named_and_completed_by_the_ne
     assert (newer.phase, older.phase) == ("Applied", "Superseded")
 
 
-async def test_the_next_plan_names_what_a_dead_writer_left_unwritten() -> None:
+@pytest.mark.parametrize(
+    ("last", "reason", "left"),
+    [
+        (kinds.PLACEMENT_BINDING, "Interrupted", "2 objects differ: PlacementBinding "),
+        (kinds.PLACEMENT, "NothingWritten", "6 objects differ: Placement "),
+    ],
+)
+async def test_the_next_plan_names_what_a_dead_writer_left_unwritten(
+    last: kinds.Kind, reason: str, left: str
+) -> None:
     hub, dead = await hub_of(), False
 
     def die(call: Call) -> Fault | None:
         nonlocal dead
-        dead = dead or (call.verb, call.kind) == ("create", kinds.PLACEMENT_BINDING)
+        dead = dead or (call.verb, call.kind) == ("create", last)
         return Fault(ServerError("gone")) if dead else None
 
     await applied(optimizer(Faulty(hub, die)), "performance")
@@ -250,8 +259,8 @@ async def test_the_next_plan_names_what_a_dead_writer_left_unwritten() -> None:
     _, older = await recorded(hub)
     assert older.phase == "Failed"
     (condition,) = older.status.conditions or ()
-    assert condition.reason == "Interrupted"
-    assert "2 objects differ: PlacementBinding binding-worker01-" in condition.message
+    assert condition.reason == reason
+    assert left in condition.message
 
 
 async def test_an_interrupted_record_without_content_is_not_taken_for_applied() -> None:

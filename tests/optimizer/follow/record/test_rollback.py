@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dsf.api.invalid_input import InvalidInput
+from dsf.api.untrusted_text import InvalidInput
 from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.port import Object
@@ -20,6 +20,7 @@ from optimizer.follow.record.recorded_plan import RecordedPlan, read_records, re
 from optimizer.plan.plan import Plan
 from optimizer.plan.text.approval_questions import verdict
 from optimizer.service.optimizer import Optimizer
+from optimizer.snapshot.annotations import PREFIX
 from optimizer.wire.request import OptimizeRequest, RollbackRequest
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import Applied
@@ -172,6 +173,23 @@ async def test_a_rollback_needs_no_scores() -> None:
     assert {issue.reason for issue in plan.issues} == {"MissingScoreObject"}
 
 
+@pytest.mark.parametrize("how", [{}, {"workload": "mwrs-app01"}])
+async def test_what_has_no_place_keeps_the_reason_of_the_record(how: dict[str, str]) -> None:
+    observation = guide()
+    third = workload("mwrs-app03", "app03", 1)
+    hub = await hub_of(replace(observation, workloads=(*observation.workloads, third)))
+    service, named = optimizer(hub), [item.name for item in request().target_workloads]
+    for score_name in ("performance", "power"):
+        targets = [{"name": name} for name in (*named, "mwrs-app03")]
+        await applied(service, await planned(service, request(score_name, targetWorkloads=targets)))
+    restored = await service.plan_rollback(asked(**how))
+    assert isinstance(restored, Plan)
+    assert [(item.workload, item.reason) for item in restored.unplaced] == [
+        ("mwrs-app03", "NoUsableScore")
+    ]
+    assert [item.why for item in restored.moves if item.action == "waits"] == ["NoUsableScore"]
+
+
 async def test_a_plan_of_a_hub_without_an_earlier_one_says_so() -> None:
     hub = await hub_of()
     service = optimizer(hub)
@@ -198,7 +216,7 @@ async def test_deleted_policies_are_named() -> None:
     refused = await refusal(service)
     assert (refused.status, refused.reason) == (409, "RollbackRefused")
     assert "no policy in namespace default is named 3g.48gb-worker01" in refused.detail
-    assert "plan again with POST /optimize" in refused.detail
+    assert "name another revision, or plan again" in refused.detail
     assert await bound(hub) == POWER
 
 
@@ -429,7 +447,7 @@ async def test_one_move_is_undone_and_all_others_stay() -> None:
         other,
         *(item for item in then if item.workload == moved.workload),
     }
-    assert "back where revision 1 had it; all others stay" in verdict(plan)
+    assert "back where revision 1 of optimization default had it; all others stay" in verdict(plan)
     await applied(service, plan)
     newest, before, _ = await recorded(hub)
     assert newest.spec.rollback is not None
@@ -485,6 +503,15 @@ async def test_an_old_place_that_is_gone_full_or_changed_is_named() -> None:
     await hub.delete(kinds.POLICY, policy, "default")
     assert f"is named {policy}" in (await refusal(service, **which)).detail
     assert await bound(hub) == POWER
+
+
+async def test_a_rule_that_an_old_place_would_break_is_not_told_as_a_fact() -> None:
+    hub, service = await two_plans()
+    near = {"metadata": {"annotations": {f"{PREFIX}workload-affinity": "app=app02"}}}
+    await hub.patch(kinds.MANIFEST_WORK_REPLICA_SET, "mwrs-app01", near, "default")
+    said = (await refusal(service)).detail
+    rule = "workload mwrs-app01 runs near mwrs-app02 on cluster worker01"
+    assert f"can't be restored: it would not hold that {rule}; restore" in said
 
 
 async def test_a_plan_for_others_leaves_a_workload_where_it_was() -> None:

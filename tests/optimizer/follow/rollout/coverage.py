@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import REPLICA_SET_LABEL
+from dsf.api.untrusted_text import InvalidInput
 from dsf.kube import kinds
 from dsf.kube.port import Object, WatchEvent
 from optimizer.follow.rollout.rollout_record import RolloutRecord, rollout_record

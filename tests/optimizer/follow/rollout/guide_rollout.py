@@ -7,8 +7,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import CLUSTER_CLAIM, REPLICA_SET_LABEL
+from dsf.api.untrusted_text import InvalidInput
 from dsf.kube import kinds
 from dsf.kube.apply import apply
 from dsf.kube.changes import diff

@@ -49,7 +49,32 @@ def test_a_loss_that_is_only_bounded_is_not_told_as_the_loss(
     here = {"workload": "w", "cluster": "east", "device": "3g", "policy": "p", "score": 60.0}
     other = RunnerUp(cluster="west", device="2g", score=50.0)
     item = AssignmentReason(**here, runner_up=other, margin=exact, at_most=bound)
-    told = "w is on 3g of east (score 60): next best for it alone is 2g of west (50)"
+    told = "w is on 3g of east (worth 60): next best for it alone is 2g of west (50)"
+    assert place_sentence(item) == told + said
+
+
+@pytest.mark.parametrize(
+    ("taken_by", "at_most", "said"),
+    [
+        ((), None, ""),
+        (("v",), None, ", but the plan has v there"),
+        (
+            ("u", "v"),
+            ObjectiveLoss(total=5, by_priority={}),
+            (
+                ", but the plan has u, v there; no plan with w there is better; without this place"
+                " the plan loses at most 5 (then without a place)"
+            ),
+        ),
+    ],
+)
+def test_what_is_better_for_it_is_not_told_as_the_next_best(
+    taken_by: tuple[str, ...], at_most: ObjectiveLoss | None, said: str
+) -> None:
+    here = {"workload": "w", "cluster": "east", "device": "3g", "policy": "p", "score": 40.0}
+    other = RunnerUp(cluster="west", device="2g", score=50.0, taken_by=taken_by)
+    item = AssignmentReason(**here, runner_up=other, margin=None, at_most=at_most)
+    told = "w is on 3g of east (worth 40): 2g of west (50) is better for it alone"
     assert place_sentence(item) == told + said
 
 

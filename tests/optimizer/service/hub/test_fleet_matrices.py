@@ -9,7 +9,7 @@ import pytest
 
 from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
-from dsf.kube.reads import list_objects
+from dsf.kube.port import list_objects
 from optimizer.api.app import create_app
 from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
 from optimizer.operations.fleet import follow_fleet

@@ -12,8 +12,7 @@ from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Forbidden, Gone, NotFound, Unreachable
 from dsf.kube.kinds import Kind
-from dsf.kube.port import Kube, Lister, Object
-from dsf.kube.reads import list_objects
+from dsf.kube.port import Kube, Lister, Object, list_objects
 from dsf.runtime.backoff import Backoff
 from optimizer.service.hub.read_age import measured_age
 from optimizer.service.hub.watched_hub import WATCHED, WatchedHub

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dsf.api.invalid_input import InvalidInput
+from dsf.api.untrusted_text import InvalidInput
 from dsf.placement import Toleration
 from optimizer.domain.dra.device_sets import ClaimRequest, DeviceClaim, MatchAttribute
 from optimizer.domain.nodes import NodeSelectorTerm, PodGroup

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from optimizer.model.problem import NO_DEVICE, ClusterResource, Problem, ProblemWorkload
+from optimizer.model.parameters import NO_DEVICE, ClusterResource, ProblemWorkload
+from optimizer.model.problem import Problem
 from optimizer.solve.blocks.columns import Columns, feasible_columns
 from optimizer.solve.blocks.reduction import reduce_to_blocks
 

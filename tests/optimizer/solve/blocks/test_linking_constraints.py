@@ -8,7 +8,8 @@ import pytest
 
 from optimizer.domain.arrays import Ints
 from optimizer.model.decision_comparison import SAME_VALUE
-from optimizer.model.problem import ClusterResource, Problem, ProblemPolicy, ProblemWorkload
+from optimizer.model.parameters import ClusterResource, ProblemPolicy, ProblemWorkload
+from optimizer.model.problem import Problem
 from optimizer.solve.blocks.block_problem import LinkingRows
 from optimizer.solve.blocks.linking_constraints import (
     linked_workloads,

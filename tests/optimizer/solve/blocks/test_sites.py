@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optimizer.model.problem import ClusterResource, Problem, ProblemPolicy, ProblemWorkload
+from optimizer.model.parameters import ClusterResource, ProblemPolicy, ProblemWorkload
+from optimizer.model.problem import Problem
 from optimizer.solve.blocks.sites import undominated_policies
 
 SMALL: dict[str, Any] = {"supplies": ((0, 1.0),)}

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from optimizer.model.problem import NO_DEVICE, ClusterResource, Problem, ProblemWorkload
+from optimizer.model.parameters import NO_DEVICE, ClusterResource, ProblemWorkload
+from optimizer.model.problem import Problem
 from optimizer.solve.blocks.block_problem import Prices
 from optimizer.solve.blocks.columns import ColumnSelection
 from optimizer.solve.blocks.reduction import reduce_to_blocks

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from benchmarks.optimizer.instances import instance, problem
-from optimizer.model.problem import ClusterResource, Problem, ProblemPolicy, ProblemWorkload
+from optimizer.model.parameters import ClusterResource, ProblemPolicy, ProblemWorkload
+from optimizer.model.problem import Problem
 from optimizer.solve.blocks.block_problem import Prices
 from optimizer.solve.blocks.knapsack import all_items
 from optimizer.solve.blocks.reduction import reduce_to_blocks

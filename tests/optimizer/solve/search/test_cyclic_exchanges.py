@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from benchmarks.optimizer.instances import instance, problem
 from optimizer.domain.solution import Decision
 from optimizer.model.formulate import formulate
-from optimizer.model.problem import Problem, objective, tier_values
+from optimizer.model.objective import objective, tier_values
+from optimizer.model.problem import Problem
 from optimizer.model.rules import violations
 from optimizer.solve.greedy import greedy
 from optimizer.solve.search.cyclic_exchanges import MOST_ASSIGNMENTS, improve_by_exchanges

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from benchmarks.optimizer.instances import instance, problem
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
-from optimizer.model.problem import ClusterResource, Problem, ProblemPolicy, ProblemWorkload
+from optimizer.model.parameters import ClusterResource, ProblemPolicy, ProblemWorkload
+from optimizer.model.problem import Problem
 from optimizer.solve.blocks.block_problem import Prices
 from optimizer.solve.blocks.reduction import reduce_to_blocks
 from optimizer.solve.pricing.lagrangian_dual import solve_lagrangian_dual

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.kube.port import Object
-from optimizer.domain.mig.device_packing import packed_gpus
 from optimizer.domain.mig.geometry import GEOMETRIES, Geometry
-from optimizer.domain.mig.layouts import layouts_with_counts
+from optimizer.domain.mig.layouts import layouts_with_counts, packed_gpus
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.fleet_matrix import FleetMatrix, MatrixRows, fleet_matrix
 from optimizer.snapshot import drawn_gpus

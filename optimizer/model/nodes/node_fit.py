@@ -32,46 +32,20 @@ is one resource, that is exactly whether any assignment to nodes exists: size g 
 sum_j floor(d_j / g) <= sum_n floor(free_n / g) over the Pods that are not smaller.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import chain
 from math import ceil, inf, isinf
 from typing import NamedTuple, cast
 
 import numpy as np
 
-from dsf.api.plural import counted, joined
 from dsf.api.scoring.quantity import format_quantity
-from dsf.api.untrusted_text import UntrustedName
+from dsf.api.untrusted_text import UntrustedName, counted, joined
 from dsf.kube.selectors import Operator, Requirement
 from optimizer.domain.arrays import Bools, Floats, Ints
-from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, NodeLayout
-from optimizer.domain.nodes import (
-    GPU_KIND,
-    GPU_RESOURCE,
-    WHOLE_GPU,
-    Amounts,
-    NodeGroup,
-    NodeSelectorTerm,
-    PodGroup,
-    kind_and_device,
-    resource_of,
-)
-from optimizer.model.device_fit import device_loads
-from optimizer.model.parameters import Nodes, PodDemand, ProblemWorkload, common_divisor
-
-_STRATEGY = "nvidia.com/mig.strategy"
-"""The label by which GPU feature discovery says how MIG devices are advertised."""
-
-_PODS = "pods"
-"""The resource of nodes that counts Pods: each Pod takes one."""
-
-_SAME = 1e-9
-"""Amounts that differ by less, relative to the larger, differ through rounding alone."""
-
-_HALVES = 7
-"""Quanta that are tried: a request, and its halves, quarters and so on."""
+from optimizer.domain.nodes import PODS, Amounts, NodeGroup, NodeSelectorTerm
+from optimizer.model.nodes.device_fit import device_loads
+from optimizer.model.nodes.pod_demands import SAME
+from optimizer.model.parameters import Nodes, PodDemand, ProblemWorkload
 
 _FINEST = 64.0
 """Quanta of a request at most in which loads are counted, so that coefficients stay small."""
@@ -109,13 +83,13 @@ class NodeFit:
         self._names = sorted({name for pod in self._pods for name, _ in pod.requests})
         self._runs = [cluster in item.current for item in workloads]
         self._count = np.array([group.count for group in self._groups], np.float64)
-        self._free = self._amounts(map(_free, self._groups))
+        self._free = self._amounts(group.free for group in self._groups)
         self._held = self._amounts_held([item.name for item in workloads])
         self._demand = self._amounts(dict(pod.requests) for pod in self._pods)
         shape = len(pods), len(self._groups)
-        accepted = [_accepts(group, pod) for pod in self._pods for group in self._groups]
+        accepted = [accepts(group, pod) for pod in self._pods for group in self._groups]
         self._accepted: Bools = np.array(accepted, np.bool_).reshape(shape)
-        enough = self._demand[:, None] <= self._free[None] * (1 + _SAME)
+        enough = self._demand[:, None] <= self._free[None] * (1 + SAME)
         self._can: Bools = self._accepted & enough.all(axis=2)
         self._loads = device_loads(nodes, self._pods)
         for at, loads in self._loads.items():
@@ -143,7 +117,7 @@ class NodeFit:
         for resource in np.flatnonzero(self._demand[at]).tolist():
             size, free = self._demand[at, resource], self._free[group, resource]
             if not np.isinf(free):
-                yield self._condition(at, amounts[:, resource] / size, free / size + _SAME)
+                yield self._condition(at, amounts[:, resource] / size, free / size + SAME)
         if at in self._loads:
             loads, own = self._loads[at][:, group], float(self._loads[at][at, group])
             parts = np.zeros(len(loads)) if isinf(own) else number * loads / own
@@ -155,7 +129,7 @@ class NodeFit:
         asked = np.flatnonzero(self._demand[at])
         size, free = self._demand[at, asked], self._free[np.ix_(own, asked)]
         quanta = np.array([self._quantum(at, resource) for resource in asked.tolist()])
-        cost = (np.floor(free / quanta + _SAME) + 1) * quanta - size
+        cost = (np.floor(free / quanta + SAME) + 1) * quanta - size
         fitting = (cost / size).min(axis=1)
         blocking = self._loads[at][:, own] if at in self._loads else np.zeros(1)
         if at in self._loads:
@@ -199,7 +173,7 @@ class NodeFit:
     def _slots(self, at: int, amounts: Floats) -> Floats:
         """Return how many Pods amounts [.., resources] are worth, each and together [.., 1+]."""
         asked = self._demand[at] > 0
-        slots = np.floor(amounts[:, asked] / self._demand[at, asked] + _SAME)
+        slots = np.floor(amounts[:, asked] / self._demand[at, asked] + SAME)
         return np.column_stack([slots, slots.min(axis=1)])
 
     def _sought(self, at: int) -> str:
@@ -249,7 +223,7 @@ class NodeFit:
         each = np.array([item.count for item in self._pods])[own]
         asked, held = each @ self._demand[own], self._count @ self._held[workload]
         there = np.min(held[asked > 0] / asked[asked > 0], initial=1.0)
-        return ceil((1.0 - float(there)) * pod.count - _SAME)
+        return ceil((1.0 - float(there)) * pod.count - SAME)
 
     def _quantum(self, at: int, resource: int) -> float:
         return dict(self._pods[at].quanta[self._nodes.best_fit])[self._names[resource]]
@@ -278,14 +252,8 @@ class NodeFit:
 
 def _shares(amounts: Floats, quanta: Floats, cost: Floats) -> Floats:
     """Return the largest part that amounts [.., resources] are of what blocks a node, at most 1."""
-    rounded = np.ceil(amounts / quanta - _SAME) * quanta
+    rounded = np.ceil(amounts / quanta - SAME) * quanta
     return np.asarray(np.minimum(1.0, (rounded / cost).max(axis=-1)))
-
-
-def _free(group: NodeGroup) -> Amounts:
-    """Return what Pods of the request can have of a node; `pods` is unlimited unless it is said."""
-    every = {_PODS: inf, **group.allocatable}
-    return {name: amount - group.taken.get(name, 0.0) for name, amount in every.items()}
 
 
 def _claimed(pod: PodDemand) -> Iterator[str]:
@@ -297,11 +265,11 @@ def _claimed(pod: PodDemand) -> Iterator[str]:
 
 def _in_words(amounts: Iterable[tuple[str, float]]) -> str:
     """Return amounts, such as `4 nvidia.com/gpu, 16Gi memory`; one Pod is not worth a word."""
-    told = [(name, amount) for name, amount in amounts if (name, amount) != (_PODS, 1.0)]
+    told = [(name, amount) for name, amount in amounts if (name, amount) != (PODS, 1.0)]
     return joined((f"{format_quantity(much)} {UntrustedName(name)}" for name, much in told), _SHOWN)
 
 
-def _accepts(group: NodeGroup, pod: PodDemand) -> bool:
+def accepts(group: NodeGroup, pod: PodDemand) -> bool:
     """Tell whether labels and taints of nodes let a Pod run there."""
     tolerated = (any(i.matches(taint) for i in pod.tolerations) for taint in group.taints)
     return all(tolerated) and (
@@ -315,145 +283,41 @@ def _matches(term: NodeSelectorTerm, labels: Mapping[str, str]) -> bool:
     return Requirement(term.key, operator, frozenset(term.values)).matches(labels)
 
 
-def pod_demands(fleet: Fleet) -> Mapping[str, tuple[PodDemand, ...]]:
-    """Return the Pods of each workload with the quanta of their amounts.
+class FreedOnNode(NamedTuple):
+    """What others would have to free on one node of a cluster for a Pod to fit there.
 
-    Quanta depend on all Pods of the fleet, so that a condition is the same for all decisions.
+    `share`: sum over resources of what is freed per what the Pod requests. `group`: the number of
+    the node's group. `node`: its name; empty where it is not known.
     """
-    every = [pod for item in fleet.workloads for pod in item.pods]
-    most = dict[str, float]()
-    for group in (group for cluster in fleet.clusters for group in cluster.nodes or ()):
-        for name, amount in _free(group).items():
-            most[name] = max(most.get(name, 0.0), amount)
-    quanta = _Quanta([(_requests(pod), _rank(pod), pod.count or 1) for pod in every], most)
-    demands = {pod: _demand(pod, quanta) for pod in dict.fromkeys(every)}
-    return {item.name: tuple(demands[pod] for pod in item.pods) for item in fleet.workloads}
+
+    share: float
+    group: int
+    node: str
+    amounts: tuple[tuple[str, float], ...]
+
+    @property
+    def words(self) -> str:
+        """The amounts, such as `2 nvidia.com/gpu`."""
+        return _in_words(self.amounts)
 
 
-def _demand(pod: PodGroup, quanta: "_Quanta") -> PodDemand:
-    requests, rank = _requests(pod), _rank(pod)
-    return PodDemand(
-        pod.count,
-        tuple(sorted(requests.items())),
-        (quanta.of(requests, ()), quanta.of(requests, rank)),
-        rank,
-        pod.affinity,
-        pod.tolerations,
-        pod.per_node,
-        pod.claims,
-    )
+def least_freed(nodes: Nodes, pods: tuple[PodDemand, ...]) -> FreedOnNode | None:
+    """Return the least that makes room on a node for a workload of one Pod.
 
-
-def _requests(pod: PodGroup) -> Amounts:
-    return {_PODS: 1.0, **{name: float(much) for name, much in pod.requests.items() if much > 0}}
-
-
-def _rank(pod: PodGroup) -> tuple[float, ...]:
-    """Return by what Pods are ordered, the largest first: devices, memory, cpu."""
-    devices = sum(amount for name, amount in pod.requests.items() if "/" in name)
-    return (
-        float(pod.per_node),
-        devices,
-        pod.requests.get("memory", 0.0),
-        pod.requests.get("cpu", 0.0),
-    )
-
-
-class _Quanta:
-    """Chooses the quantum of each request: the one with which all others load a node least."""
-
-    def __init__(
-        self, pods: Sequence[tuple[Amounts, tuple[float, ...], int]], most: Amounts
-    ) -> None:
-        self._pods, self._most = pods, most
-        self._chosen = dict[tuple[str, float, tuple[float, ...]], float]()
-
-    def of(self, requests: Amounts, rank: tuple[float, ...]) -> tuple[tuple[str, float], ...]:
-        """Return the quantum of each request among the Pods of at least a rank."""
-        return tuple((name, self._of(name, size, rank)) for name, size in requests.items())
-
-    def _of(self, name: str, size: float, rank: tuple[float, ...]) -> float:
-        key = name, size, rank
-        if key not in self._chosen:
-            among = Counter[float]()
-            for asked, other, count in self._pods:
-                if other >= rank and asked.get(name):
-                    among[asked[name]] += count
-            self._chosen[key] = self._best(size, among, self._most.get(name, 0.0))
-        return self._chosen[key]
-
-    def _best(self, size: float, among: Mapping[float, int], most: float) -> float:
-        exact = common_divisor((size, *among))
-        amounts, counts = np.array([*among]), np.array([*among.values()])
-        tried = [size / 2**halves for halves in range(_HALVES)] + ([exact] if exact else [])
-        loads = [
-            float(np.ceil(amounts / quantum - _SAME) @ counts)
-            * quantum
-            / (max(most, size) - size + quantum)
-            for quantum in tried
-        ]
-        return float(tried[int(np.argmin(loads))])
-
-
-def nodes_of(cluster: Cluster, fleet: Fleet) -> tuple[Nodes | None, Mapping[str, Nodes]]:
-    """Return the nodes of a cluster, and what they have while each of its policies is enforced.
-
-    Devices of GPUs depend on policies where any candidate supplies them. The policy in force gives
-    what is there now, another one what its layouts say of each node. What else depends on a policy
-    has no node boundary: it is unlimited in the first result.
+    None where a node has room already, or nothing that others hold would be enough.
     """
-    if cluster.nodes is None:
-        return None, {}
-    packs = cluster.packing == "BestFit"
-    classes = tuple(sorted(cluster.device_classes.items()))
-    whole = Nodes(cluster.nodes, packs, classes)
-    dividing = [
-        item
-        for item in cluster.candidates
-        if any(supply.kind == GPU_KIND for supply in item.supplies)
-    ]
-    if not dividing:
-        return whole, {}
-    requested = (pod.requests for item in fleet.workloads for pod in item.pods)
-    devices = {name: inf for name in chain.from_iterable(requested) if _is_gpu(name)}
-    groups = (replace(i, allocatable={**i.allocatable, **devices}) for i in cluster.nodes)
-    found = dict[str, Nodes]()
-    for item in dividing if len({item.pool for item in cluster.candidates}) == 1 else ():
-        divided = cluster.nodes if item.current else _divided(cluster.nodes, item)
-        if divided is not None:
-            found[item.policy] = Nodes(divided, packs, classes)
-    return Nodes(tuple(groups), packs, classes), found
-
-
-def _divided(groups: Sequence[NodeGroup], policy: CandidatePolicy) -> tuple[NodeGroup, ...] | None:
-    """Return nodes with the devices of a policy's layouts; None where it names none of a node."""
-    layouts = {item.node: item for item in policy.layouts or policy.declared_layouts}
-    found, left = list[NodeGroup](), set(layouts)
-    for group in groups:
-        changed = [name for name in group.names if name in layouts]
-        left -= set(changed)
-        rest = tuple(name for name in group.names if name not in layouts)
-        if group.count > len(changed):
-            found.append(replace(group, count=group.count - len(changed), names=rest))
-        for name in changed:
-            others = {key: much for key, much in group.allocatable.items() if not _is_gpu(key)}
-            single = group.labels.get(_STRATEGY) == "single"
-            devices = _devices(layouts[name], single=single)
-            found.append(replace(group, count=1, names=(name,), allocatable={**others, **devices}))
-    return None if left or not layouts else tuple(found)
-
-
-def _devices(layout: NodeLayout, *, single: bool) -> Amounts:
-    """Return what the device plugin advertises; with strategy `single` all devices are GPUs."""
-    found = Counter[str]()
-    for gpu in layout.gpus:
-        for device, count in ((WHOLE_GPU, 1),) if gpu is None else gpu:
-            found[GPU_RESOURCE if single else resource_of(GPU_KIND, device)] += count
-    return {name: float(count) for name, count in found.items()}
-
-
-def _is_gpu(resource: str) -> bool:
-    return kind_and_device(resource)[0] == GPU_KIND
+    if [pod.count for pod in pods] != [1] or pods[0].claims:
+        return None
+    (pod,), found = pods, list[FreedOnNode]()
+    for at, group in enumerate(nodes.groups):
+        free, taken = group.free, group.taken
+        lack = [(name, much - free.get(name, 0.0)) for name, much in pod.requests]
+        lack = [(name, much) for name, much in lack if much > 0]
+        if accepts(group, pod) and all(much <= taken.get(name, 0.0) for name, much in lack):
+            share = sum(much / dict(pod.requests)[name] for name, much in lack)
+            found.append(FreedOnNode(share, at, next(iter(group.names), ""), tuple(lack)))
+    least = min(found, default=None)
+    return least if least and least.amounts else None
 
 
 def missing_node(nodes: Nodes, pods: tuple[PodDemand, ...]) -> NodeCondition | None:
