@@ -1,15 +1,14 @@
 """The results of the tools about what is kept placed: structured, and in a few lines of text."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
 from typing import Annotated
 
 from pydantic import Field
 
-from dsf.api.times import read_time
 from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, quoted
 from mcp_server.results.tool_result import Omitted
 from optimizer.follow.optimization.kept_conditions import APPLIED
+from optimizer.follow.optimization.kept_optimization import OVERDUE
 from optimizer.plan.text.approval_questions import move_sentence, whose, worst_first
 from optimizer.wire.base import Document, ResultPart
 from optimizer.wire.placement_optimization import KeptOptimization
@@ -18,10 +17,6 @@ from optimizer.wire.result import OptimizeResult, WorkloadMove
 
 Waiting = OptimizeResult | RequestProblem | None
 """The plan that waits, or why it can't be shown; None: nobody asked."""
-
-
-OVERDUE_AFTER = timedelta(minutes=2)
-"""How long after the time of the next look its status may tell of the last one: it plans first."""
 
 
 class KeptView(ResultPart):
@@ -51,31 +46,21 @@ def kept_view(
 
 
 def kept_text(
-    items: Sequence[KeptOptimization],
-    now: datetime,
-    waiting: Waiting = None,
-    moves: Sequence[WorkloadMove] = (),
+    items: Sequence[KeptOptimization], waiting: Waiting = None, moves: Sequence[WorkloadMove] = ()
 ) -> str:
     """Return for each whether it is fine, why it moves nothing, and the plan that waits.
 
     `moves`: those of the plan that waits, on this page.
     """
-    told = (" ".join(_sentences(item, now, waiting)) for item in items)
+    told = (" ".join(_sentences(item, waiting)) for item in items)
     return "\n".join([*told, *map(move_sentence, moves)]) or (
         "Nothing is kept placed here: there is no PlacementOptimization, so nothing moves until"
         " somebody plans and applies. Next: plan_placement says what would move now."
     )
 
 
-def _sentences(item: KeptOptimization, now: datetime, waiting: Waiting) -> Iterator[str]:
+def _sentences(item: KeptOptimization, waiting: Waiting) -> Iterator[str]:
     state, status = "fine" if item.fine else "not fine", item.status
-    due = read_time(status.next_look)
-    overdue = due is not None and due + OVERDUE_AFTER < now
-    if overdue:
-        state = (
-            f"overdue: its next look was due at {status.next_look}, so no optimizer seems to keep"
-            " it. Told last"
-        )
     yield (
         f"{UntrustedName(item.name)}, mode {UntrustedName(item.mode)}, is {state}:"
         f" {UntrustedName(item.reason)}: {quoted(item.message, MESSAGE_LIMIT)}."
@@ -87,7 +72,7 @@ def _sentences(item: KeptOptimization, now: datetime, waiting: Waiting) -> Itera
         yield f"Why it is not taken: {quoted(applied.message, MESSAGE_LIMIT)}."
     for what, told in (
         ("Gain on offer, of all moves together", status.gain),
-        ("Next look, if nothing changes", None if overdue else status.next_look),
+        ("Next look, if nothing changes", None if item.reason == OVERDUE else status.next_look),
         ("Moves left in the budgets", status.moves_left),
         ("Last change", status.last_change),
         ("Rule", item.move_rule or None),

@@ -45,11 +45,7 @@ from optimizer.follow.overview.score_overview import score_overviews
 from optimizer.follow.record.plan_history import history_of, meant_optimization, optimizations_of
 from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
 from optimizer.operations.fleet import fleet_facts, placement_status
-from optimizer.operations.kept_placements import (
-    list_optimizations,
-    show_waiting_plan,
-    with_what_is_kept,
-)
+from optimizer.operations.kept_placements import list_optimizations, show_waiting_plan
 from optimizer.operations.scores import scores
 from optimizer.wire.placement_optimization import KeptOptimization
 from optimizer.wire.request_problem import RequestProblem
@@ -84,7 +80,7 @@ class FleetTools:
 
         Call it first: tools take its names.
         """
-        view = fleet_overview(await self._facts(namespace, kept=True))
+        view = fleet_overview(await self._facts(namespace))
         if offset:
             view = view.model_copy(update={"capacity": NO_CAPACITY})
         cut = any(item.names_cut for item in view.findings)
@@ -133,7 +129,7 @@ class FleetTools:
         self, name: Workload, namespace: Namespace = "default", *, offset: Offset
     ) -> ToolResult:
         """Say where a workload runs, since when, what it asks for and what it waits for."""
-        facts = await self._facts(namespace, kept=True)
+        facts = await self._facts(namespace)
         view = describe_workload(facts, _meant(name, facts.workloads, "workload"))
         return paged(fleet_results.workload_text, view, PLACES_SHOWN, offset)
 
@@ -141,7 +137,7 @@ class FleetTools:
         self, name: AnyName = "", namespace: Namespace = "default", *, offset: Offset
     ) -> ToolResult:
         """Find what is broken between scorer and landed workload, and the next steps."""
-        facts = await self._facts(namespace, kept=True)
+        facts = await self._facts(namespace)
         related = _related(facts, name) if name else set[str]()
         if facts.asked_scores is not None:
             facts = replace(facts, asked_scores={*facts.asked_scores, *related})
@@ -188,17 +184,15 @@ class FleetTools:
 
         def text(page: KeptView) -> str:
             shown = [by_name[item["name"]] for item in page.items]
-            return kept_text(shown, self._now(), waiting, page.moves)
+            return kept_text(shown, waiting, page.moves)
 
         return paged(text, view, KEPT_SHOWN, offset)
 
     def _now(self) -> datetime:
         return self._caller().service.now()
 
-    async def _facts(self, namespace: str, *, kept: bool = False) -> FleetFacts:
-        """Return the facts; `kept`: with what PlacementOptimizations ask for, and what waits."""
-        facts = await asked(fleet_facts(self._caller(), namespace))
-        return await asked(with_what_is_kept(self._caller(), facts)) if kept else facts
+    async def _facts(self, namespace: str) -> FleetFacts:
+        return await asked(fleet_facts(self._caller(), namespace))
 
 
 def _meant(

@@ -164,8 +164,7 @@ class WriteTools:
         told = await written(
             self._caller, lambda caller: approve_plan(caller, namespace, kept.name, digest)
         )
-        now = self._caller().service.now()
-        return answer(kept_text([told], now), kept_view([told]))
+        return answer(kept_text([told]), kept_view([told]))
 
     async def rollback(
         self,

@@ -42,9 +42,10 @@ async def fleet_facts(
 ) -> FleetFacts | RequestProblem:
     """Return what answers about the fleet are made of; refused for a namespace that is none.
 
-    Scorers and capacity are in it for users who may list DynamicScorers and NodeInventories.
+    Scorers and capacity are in it for users who may list DynamicScorers and NodeInventories; which
+    scores are asked for, and which plans wait, for those who may list PlacementOptimizations.
     """
-    listed = await _listable(optimizer)
+    listed = await _listable(optimizer, namespace)
     facts = await optimizer.service.fleet(namespace, listed=listed)
     if not facts.is_empty:
         return facts
@@ -59,11 +60,12 @@ async def namespaces_with_workloads(optimizer: AuthorizedOptimizer) -> tuple[str
     return await optimizer.service.namespaces_with_workloads() if known else ()
 
 
-async def _listable(optimizer: AuthorizedOptimizer) -> frozenset[Kind]:
+async def _listable(optimizer: AuthorizedOptimizer, namespace: str) -> frozenset[Kind]:
     """Return the OPTIONAL_KINDS that the caller may list."""
-    return frozenset(
-        [kind for kind in OPTIONAL_KINDS if await optimizer.may((right("list", kind),))]
-    )
+    asked = {
+        kind: right("list", kind, "" if kind in _OF_ALL else namespace) for kind in OPTIONAL_KINDS
+    }
+    return frozenset([kind for kind in asked if await optimizer.may((asked[kind],))])
 
 
 GENERATED_KINDS = (PLACEMENT, PLACEMENT_BINDING, POLICY)
@@ -132,7 +134,7 @@ async def fleet(
     something else than `observed_at` changes. Scorers and capacity are in it for callers who may
     list DynamicScorers and NodeInventories.
     """
-    listed = await _listable(optimizer)
+    listed = await _listable(optimizer, namespace)
     found = await optimizer.service.matrices.matrix(namespace, listed=listed)
     empty = not (found.workloads or found.policies)
     return await optimizer.of_namespace(namespace, found, empty=empty)
@@ -152,7 +154,7 @@ async def follow_fleet(
     found = await fleet(optimizer, namespace)
     if isinstance(found, RequestProblem):
         return found
-    listed = await _listable(optimizer)
+    listed = await _listable(optimizer, namespace)
     return _until_end(optimizer.service.matrices.changing(namespace, listed=listed))
 
 

@@ -1,18 +1,15 @@
 """The operations about PlacementOptimizations: list them, show one, approve the plan that waits."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field
 
 from dsf.api.names import APPROVED_DIGEST_ANNOTATION
-from dsf.api.times import read_time
 from dsf.kube.errors import Conflict
 from dsf.kube.kinds import PLACEMENT_OPTIMIZATION
-from dsf.kube.port import Object, find_object
+from dsf.kube.port import find_object
 from optimizer.follow.optimization.kept_conditions import objects_digest
 from optimizer.follow.optimization.kept_optimization import (
     kept_optimization,
@@ -20,8 +17,7 @@ from optimizer.follow.optimization.kept_optimization import (
     no_waiting_plan,
     refused_approval,
 )
-from optimizer.follow.overview.fleet_facts import FleetFacts
-from optimizer.follow.overview.kept_request import NotKept, claims, kept_request
+from optimizer.follow.overview.kept_request import NotKept, kept_request
 from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer, WriteAttempt
 from optimizer.operations.access.rights import (
     approving_rights,
@@ -31,7 +27,7 @@ from optimizer.operations.access.rights import (
 )
 from optimizer.operations.fleet import fleet_facts, listed_objects
 from optimizer.operations.operation import Route, operation
-from optimizer.operations.planning import asked_scores, make_plan
+from optimizer.operations.planning import make_plan
 from optimizer.plan.plan import Plan, result
 from optimizer.service.observe import list_all
 from optimizer.snapshot.object_readers import name_of
@@ -58,38 +54,10 @@ async def list_optimizations(
     objects = await listed_objects(optimizer, PLACEMENT_OPTIMIZATION, namespace)
     if isinstance(objects, RequestProblem):
         return objects
-    found = KeptList(namespace=namespace, items=tuple(map(kept_optimization, objects)))
+    now = optimizer.service.now()
+    items = tuple(kept_optimization(obj, now) for obj in objects)
+    found = KeptList(namespace=namespace, items=items)
     return await optimizer.of_namespace(namespace, found, empty=not objects)
-
-
-@operation(rights=None)
-async def with_what_is_kept(optimizer: AuthorizedOptimizer, facts: FleetFacts) -> FleetFacts:
-    """Return the facts with the scores that something asks for, and with the plans that wait.
-
-    They lack both for users who may not list PlacementOptimizations.
-    """
-    kept = await listed_objects(optimizer, PLACEMENT_OPTIMIZATION, facts.namespace)
-    if isinstance(kept, RequestProblem):
-        return facts
-    asked = await asked_scores(optimizer, facts.namespace, kept)
-    return replace(facts, asked_scores=asked, waiting=_waiting(kept, facts))
-
-
-def _waiting(kept: Iterable[Object], facts: FleetFacts) -> Mapping[str, KeptOptimization]:
-    """Return by workload what has a plan that waits and surely places it.
-
-    Such a plan leaves none without a place, is of the spec as it is, and younger than the workload.
-    """
-    objects, waiting = {name_of(obj): obj for obj in kept}, dict[str, KeptOptimization]()
-    for name, owner in claims(objects.values(), facts).items():
-        item = kept_optimization(objects[owner])
-        plan = item.status.plan if item.waiting else None
-        made = read_time(plan.time) if plan and not plan.unplaced else None
-        created = read_time(facts.workloads[name]["metadata"].get("creationTimestamp"))
-        newest = objects[owner]["metadata"].get("generation") == item.status.observed_generation
-        if newest and made and created and created <= made:
-            waiting[name] = item
-    return waiting
 
 
 @operation(rights=None, route=Route("GET", _ONE, "Tell why something is kept as it is", tag=_TAG))
@@ -170,7 +138,7 @@ async def approve_plan(
         obj = await find_object(service.kube, PLACEMENT_OPTIMIZATION, optimization, namespace)
         if obj is None:
             return no_optimization(namespace, optimization)
-        kept = kept_optimization(obj)
+        kept = kept_optimization(obj, service.now())
         problem = refused_approval(kept, digest)
         if problem or kept.approved:
             return problem or kept
@@ -178,7 +146,6 @@ async def approve_plan(
         metadata = {"resourceVersion": version, "annotations": {APPROVED_DIGEST_ANNOTATION: digest}}
         patch = {"metadata": metadata}
         with suppress(Conflict):
-            return kept_optimization(
-                await kube.patch(PLACEMENT_OPTIMIZATION, optimization, patch, namespace)
-            )
+            patched = await kube.patch(PLACEMENT_OPTIMIZATION, optimization, patch, namespace)
+            return kept_optimization(patched, service.now())
     raise Conflict(f"PlacementOptimization {optimization} changes all the time")

@@ -7,8 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from dsf.api.names import score_object_name
-from dsf.kube.kinds import PLACEMENT_OPTIMIZATION
+from dsf.kube.kinds import MANIFEST_WORK_REPLICA_SET, PLACEMENT_OPTIMIZATION
 from dsf.kube.port import Object
 from optimizer.domain.issue import Issue
 from optimizer.follow.overview.fleet_facts import FleetFacts
@@ -37,7 +36,7 @@ from optimizer.operations.operation import Route, operation
 from optimizer.operations.recorded_plans import recorded_plans
 from optimizer.operations.writes import shown_or_applied
 from optimizer.plan.plan import Plan, result
-from optimizer.snapshot.object_readers import name_of
+from optimizer.snapshot.object_readers import is_workload, name_of
 from optimizer.wire.placement_optimization import PlacementOptimizationSpec, read_spec
 from optimizer.wire.plan_record import PlanRecord
 from optimizer.wire.request import OptimizeRequest
@@ -69,8 +68,12 @@ async def question(
     further = {"gap": optimizer.service.answer_gap, **settled.further}
     settled = replace(settled, further=further)
     if settled.is_whole_request:
-        found = whole_request(settled)
-        return of_question(found, settled) if isinstance(found, RequestProblem) else found
+        whole = whole_request(settled)
+        if isinstance(whole, RequestProblem):
+            whole = of_question(whole, settled)
+        elif not explains:
+            whole = await _with_all_keepers(optimizer, whole)
+        return whole
     known = facts or await fleet_facts(optimizer, settled.namespace)
     if isinstance(known, RequestProblem):
         return known
@@ -82,11 +85,26 @@ async def question(
     taken = await _request_in_force(optimizer, named, kept) if named.needs_objective else None
     if isinstance(taken, RequestProblem):
         return taken
-    elsewhere = {} if explains else kept_elsewhere(kept, known, named.optimization)
+    elsewhere = {} if explains else kept_elsewhere(kept, known.workloads, named.optimization)
     found = complete_question(known, named, taken, named_elsewhere(elsewhere, kept))
     if isinstance(found, PlanningQuestion):
         found = _with_keepers(found, elsewhere)
     return of_question(found, settled) if isinstance(found, RequestProblem) else found
+
+
+async def _with_all_keepers(
+    optimizer: AuthorizedOptimizer, found: PlanningQuestion
+) -> PlanningQuestion:
+    """Return a whole request with which PlacementOptimizations keep its workloads too."""
+    namespace, name = found.request.namespace, found.request.optimization
+    kept = await listed_objects(optimizer, PLACEMENT_OPTIMIZATION, namespace)
+    if isinstance(kept, RequestProblem) or not kept:
+        return found
+    listed = await listed_objects(optimizer, MANIFEST_WORK_REPLICA_SET, namespace)
+    if isinstance(listed, RequestProblem):
+        return found
+    workloads = {name_of(obj): obj for obj in listed if is_workload(obj)}
+    return _with_keepers(found, kept_elsewhere(kept, workloads, name))
 
 
 def _with_keepers(found: PlanningQuestion, elsewhere: Mapping[str, str]) -> PlanningQuestion:
@@ -107,29 +125,6 @@ async def _request_in_force(
     records = () if isinstance(found, Issue | RequestProblem) else found
     found_in = requests_in_force(records, partial.optimization)
     return await asyncio.to_thread(next, found_in, None)
-
-
-async def asked_scores(
-    optimizer: AuthorizedOptimizer, namespace: str, kept: Sequence[Object]
-) -> frozenset[str] | None:
-    """Return the scores that plans in force and PlacementOptimizations ask for; None: any may be.
-
-    That is so where nothing asks for one yet, or not all that asks can be read.
-    """
-    records = await recorded_plans(optimizer, namespace)
-    if isinstance(records, RequestProblem):
-        return None
-    plans = () if isinstance(records, Issue) else records
-    found = [*map(read_spec, kept), *await asyncio.to_thread(tuple, requests_in_force(plans))]
-    names = set[str]()
-    for item in found:
-        if isinstance(item, RequestProblem):
-            return None
-        request = item.request if isinstance(item, RequestInForce) else item
-        names |= request.score_names
-        for timed in item.schedules if isinstance(item, PlacementOptimizationSpec) else ():
-            names |= {score.score_name for score in (timed.preference, *timed.objectives)}
-    return frozenset(map(score_object_name, names)) or None
 
 
 def _planning_rights(request: OptimizeRequest, *, to_apply: bool) -> Rights:

@@ -35,6 +35,8 @@ from optimizer.follow.hub_health.hub_installation import (
     Serving,
     SourceFailure,
 )
+from optimizer.follow.optimization.kept_optimization import kept_optimization
+from optimizer.follow.optimization.what_is_kept import all_asked, with_what_is_kept
 from optimizer.follow.overview.capacity import IDLE_SCORE
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.score_overview import ScoreSummary, score_summary, scorer_overview
@@ -52,7 +54,9 @@ from optimizer.service.plan_records import recorded_plans
 from optimizer.service.record_keys import RecordKeys
 from optimizer.snapshot.scores.score_row import ScoreRow
 
-OPTIONAL_KINDS = frozenset((kinds.DYNAMIC_SCORER, kinds.NODE_INVENTORY))
+OPTIONAL_KINDS = frozenset(
+    (kinds.DYNAMIC_SCORER, kinds.NODE_INVENTORY, kinds.PLACEMENT_OPTIMIZATION)
+)
 """Kinds that answers about a fleet are made of for readers who may list them."""
 
 
@@ -74,16 +78,17 @@ async def observe_fleet(
     """
     found = await list_all(kube, kinds.DYNAMIC_SCORER) if kinds.DYNAMIC_SCORER in listed else ()
     scorers = tuple(map(scorer_overview, found))
-    observation, scores = await asyncio.gather(
+    observation, scores, kept = await asyncio.gather(
         observe_namespace(kube, namespace, now()),
         retry_when_gone(lambda: _scores(kube, now, rows=columns)),
+        _kept(kube, namespace, listed),
     )
     if kinds.NODE_INVENTORY not in listed:
         observation = replace(observation, inventories=None)
     status = await asyncio.to_thread(
         recorded_status, observation, namespace, records, cluster_label_key=cluster_label_key
     )
-    return FleetFacts(
+    facts = FleetFacts(
         namespace=namespace,
         observation=observation,
         status=status,
@@ -91,6 +96,23 @@ async def observe_fleet(
         scorers=scorers,
         rows=scores.rows,
     )
+    if kept is None:
+        return facts
+    return await asyncio.to_thread(with_what_is_kept, facts, kept, records)
+
+
+async def _kept(
+    kube: Lister, namespace: str | None, listed: Collection[Kind]
+) -> tuple[Object, ...] | None:
+    """Return the PlacementOptimizations of a namespace, or of all; None if they are not read."""
+    if kinds.PLACEMENT_OPTIMIZATION not in listed:
+        return None
+    try:
+        return await list_all(kube, kinds.PLACEMENT_OPTIMIZATION, namespace)
+    except NotFound:
+        return ()
+    except Forbidden:
+        return None
 
 
 class _Scores(NamedTuple):
@@ -125,25 +147,34 @@ async def observe_fleets(
     `keys`: the key that signs records, without which the hub is not compared with them.
     Raises KubeError if the hub can't be read, or only namespace by namespace.
     """
-    observations, scores, scorers, plans = await asyncio.gather(
+    observations, scores, scorers, plans, optimizations = await asyncio.gather(
         observe_namespaces(kube, now()),
         retry_when_gone(lambda: _scores(kube, now, rows=False)),
         list_all(kube, kinds.DYNAMIC_SCORER),
         recorded_plans(kube, None, keys),
+        _kept(kube, None, OPTIONAL_KINDS),
     )
     overviews = tuple(map(scorer_overview, scorers))
 
     def compared() -> tuple[FleetFacts, ...]:
         none, read = (plans, ()) if isinstance(plans, Issue) else ((), plans)
         records = members_by_key((item.namespace, item) for item in read)
+        kept = members_by_key((obj["metadata"]["namespace"], obj) for obj in optimizations or ())
         statuses = {
             name: recorded_status(observation, name, records.get(name, none))
             for name, observation in observations.items()
         }
-        return tuple(
+        hub, *every = (
             FleetFacts(name, observation, statuses[name], scores.summaries, overviews, scores.rows)
             for name, observation in observations.items()
         )
+        if optimizations is None:
+            return hub, *every
+        told = [
+            with_what_is_kept(item, kept.get(item.namespace, ()), records.get(item.namespace, none))
+            for item in every
+        ]
+        return replace(hub, asked_scores=all_asked(told)), *told
 
     return await asyncio.to_thread(compared)
 
@@ -168,6 +199,7 @@ async def observe_installation(
         _readable(kube, kinds.MANAGED_CLUSTER_ADD_ON, fields=f"metadata.name={ADDON}"),
         _source_failures(kube, served),
     )
+    optimizations = await _readable(kube, kinds.PLACEMENT_OPTIMIZATION)
     return HubInstallation(
         server=server,
         user=user,
@@ -180,7 +212,7 @@ async def observe_installation(
         add_ons=add_ons,
         config=await _config(kube),
         scorers=await _readable(kube, kinds.DYNAMIC_SCORER),
-        optimizations=await _readable(kube, kinds.PLACEMENT_OPTIMIZATION),
+        kept=tuple(kept_optimization(obj, now()) for obj in optimizations),
         source_failures=failures[0],
         sources_read=failures[1],
         rights=await own_rights(kube, rights),

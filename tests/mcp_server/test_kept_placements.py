@@ -146,7 +146,9 @@ async def test_a_look_that_is_overdue_is_told_instead_of_that_all_is_fine() -> N
         overdue, _ = await told(client, name="inference")
     assert text.startswith("inference, mode Approve, is not fine: AwaitingApproval: ")
     assert "Next look, if nothing changes: 2" in text
-    assert overdue.startswith("inference, mode Approve, is overdue: its next look was due at 2")
+    assert overdue.startswith(
+        'inference, mode Approve, is not fine: Overdue: "its next look was due at 2'
+    )
     assert "so no optimizer seems to keep it. Told last: AwaitingApproval: " in overdue
     assert "Next look" not in overdue
 

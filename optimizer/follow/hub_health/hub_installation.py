@@ -9,6 +9,7 @@ from dsf.kube import kinds
 from dsf.kube.access_reviews import ResourceAttributes
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
+from optimizer.wire.placement_optimization import KeptOptimization
 
 OCM = "1.2.1"
 KUBERNETES = "1.34.3"
@@ -85,7 +86,7 @@ class HubInstallation:
     add_ons: tuple[Object, ...] = ()
     config: Object | None = None
     scorers: tuple[Object, ...] = ()
-    optimizations: tuple[Object, ...] = ()
+    kept: tuple[KeptOptimization, ...] = ()
     source_failures: tuple[SourceFailure, ...] = ()
     sources_read: int = 0
     rights: Mapping[ResourceAttributes, bool] = field(default_factory=dict)

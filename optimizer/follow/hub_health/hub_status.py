@@ -10,7 +10,6 @@ from dsf.api.untrusted_text import UntrustedName, counted, escaped, joined
 from dsf.cli.output import TextTable
 from optimizer.follow.hub_health.hub_installation import HubInstallation
 from optimizer.follow.hub_health.judgement import HubCheck
-from optimizer.follow.optimization.kept_optimization import kept_optimization
 from optimizer.follow.overview.capacity import (
     FleetCapacity,
     ResourceCapacity,
@@ -92,7 +91,7 @@ def hub_status(
         scores=tuple(ScoreFreshness(**{**dict(item), "score": item.name}) for item in scores),
         capacity=_capacity(hub),
         namespaces=tuple(map(_namespace_status, namespaces)),
-        kept=tuple(map(kept_optimization, installed.optimizations)),
+        kept=installed.kept,
         findings=found,
         healthy=not found,
     )

@@ -29,7 +29,6 @@ from optimizer.follow.hub_health.judgement import (
     warning,
 )
 from optimizer.follow.optimization.kept_conditions import READY
-from optimizer.follow.optimization.kept_optimization import kept_optimization
 from optimizer.follow.overview.score_overview import scorer_overview
 from optimizer.snapshot.object_readers import claims_of, name_of
 
@@ -60,7 +59,7 @@ def part_checks(found: HubInstallation) -> tuple[HubCheck, ...]:
 
     What is kept placed is among them only where something is.
     """
-    kept = (_kept(found).on("kept placements"),) if found.optimizations else ()
+    kept = (_kept(found).on("kept placements"),) if found.kept else ()
     return (*(judge(found).on(name) for name, judge in _PARTS.items()), *kept)
 
 
@@ -258,10 +257,9 @@ _PARTS: Mapping[str, Callable[[HubInstallation], Judgement]] = {
 
 def _kept(found: HubInstallation) -> Judgement:
     """Judge the PlacementOptimizations by the first that is not fine."""
-    every = list(map(kept_optimization, found.optimizations))
-    wrong = [item for item in every if not item.fine]
+    wrong = [item for item in found.kept if not item.fine]
     if not wrong:
-        return ok(f"{counted(len(every), 'PlacementOptimization')} kept")
+        return ok(f"{counted(len(found.kept), 'PlacementOptimization')} kept")
     first, more = wrong[0], f"; {len(wrong) - 1} more" if len(wrong) > 1 else ""
     message = (
         f"PlacementOptimization {first.name} in namespace {first.namespace}: {first.wrong}{more}"

@@ -1,5 +1,8 @@
 """One PlacementOptimization as its status tells it, and whether a plan of it may be approved."""
 
+from datetime import datetime, timedelta
+
+from dsf.api.times import read_time
 from dsf.api.untrusted_text import UntrustedName, counted, joined
 from dsf.kube.port import Object
 from optimizer.follow.optimization.kept_conditions import (
@@ -30,8 +33,15 @@ _LACKING = frozenset({"Unplaced", "Refused"})
 """Reasons of Satisfied that need somebody, whatever becomes of the next plan."""
 
 
-def kept_optimization(obj: Object) -> KeptOptimization:
-    """Return what the status of a PlacementOptimization tells."""
+OVERDUE = "Overdue"
+"""Reason of what no optimizer seems to keep: it is told last, whatever its status says."""
+
+OVERDUE_AFTER = timedelta(minutes=2)
+"""How long after the time of the next look its status may tell of the last one: it plans first."""
+
+
+def kept_optimization(obj: Object, now: datetime) -> KeptOptimization:
+    """Return what the status of a PlacementOptimization tells, and whether it is overdue."""
     metadata, spec = obj["metadata"], read_spec(obj)
     mode = (obj.get("spec") or {}).get("mode") or "Plan"
     status = PlacementOptimizationStatus.model_validate(obj.get("status") or {})
@@ -55,6 +65,13 @@ def kept_optimization(obj: Object) -> KeptOptimization:
     if approved and decisive is applied:
         shown = UntrustedName(waiting[:SHOWN_DIGEST])
         reason, message = "Approved", f"plan {shown} was approved: {_APPLIED_NEXT}"
+    due = read_time(status.next_look)
+    if due is not None and due + OVERDUE_AFTER < now:
+        message = (
+            f"its next look was due at {status.next_look}, so no optimizer seems to keep it. Told"
+            f" last: {reason}: {message}"
+        )
+        reason, wrong = OVERDUE, f"{OVERDUE}: {message}"
     return KeptOptimization(
         namespace=metadata["namespace"],
         name=metadata["name"],

@@ -45,7 +45,7 @@ def kept_request(obj: Object, others: Iterable[Object], facts: FleetFacts) -> Ke
     spec = read_spec(obj)
     if isinstance(spec, RequestProblem):
         return NotKept(spec.reason, spec.detail)
-    workloads = tuple(_workloads(spec, facts))
+    workloads = tuple(_workloads(spec, facts.workloads))
     claimed = _claimed(obj, others, facts)
     taken = sorted(claimed.keys() & {item["name"] for item in workloads})
     if taken:
@@ -74,21 +74,21 @@ def kept_request(obj: Object, others: Iterable[Object], facts: FleetFacts) -> Ke
 
 def _claimed(obj: Object, others: Iterable[Object], facts: FleetFacts) -> dict[str, str]:
     """Return the workloads that older PlacementOptimizations keep, and which one does."""
-    return claims((other for other in others if _age(other) < _age(obj)), facts)
+    return claims((other for other in others if _age(other) < _age(obj)), facts.workloads)
 
 
 def kept_elsewhere(
-    kept: Iterable[Object], facts: FleetFacts, optimization: str
+    kept: Iterable[Object], workloads: Mapping[str, Object], optimization: str
 ) -> Mapping[str, str]:
     """Return the workloads that another PlacementOptimization keeps, and which one does.
 
-    One that is suspended leaves them to others.
+    `workloads`: those of the namespace. One that is suspended leaves them to others.
     """
     objects = tuple(kept)
     resting = {name_of(obj) for obj in objects if (obj.get("spec") or {}).get("suspend")}
     return {
         name: owner
-        for name, owner in claims(objects, facts).items()
+        for name, owner in claims(objects, workloads).items()
         if owner not in {*resting, optimization}
     }
 
@@ -130,14 +130,14 @@ def keeper_issues(
             )
 
 
-def claims(kept: Iterable[Object], facts: FleetFacts) -> dict[str, str]:
+def claims(kept: Iterable[Object], workloads: Mapping[str, Object]) -> dict[str, str]:
     """Return the workloads that PlacementOptimizations keep, and which one does."""
     found = dict[str, str]()
     for other in sorted(kept, key=_age):
         spec = read_spec(other)
         if isinstance(spec, RequestProblem) or other["metadata"].get("deletionTimestamp"):
             continue
-        names = [item["name"] for item in _workloads(spec, facts)]
+        names = [item["name"] for item in _workloads(spec, workloads)]
         if found.keys().isdisjoint(names):
             found |= dict.fromkeys(names, name_of(other))
     return found
@@ -147,8 +147,10 @@ def _age(obj: Object) -> tuple[str, str]:
     return str(obj["metadata"].get("creationTimestamp") or ""), name_of(obj)
 
 
-def _workloads(spec: PlacementOptimizationSpec, facts: FleetFacts) -> Iterator[dict[str, Any]]:
-    yield from _selected(spec.target_workloads, spec.workload_selector, facts.workloads)
+def _workloads(
+    spec: PlacementOptimizationSpec, workloads: Mapping[str, Object]
+) -> Iterator[dict[str, Any]]:
+    yield from _selected(spec.target_workloads, spec.workload_selector, workloads)
 
 
 def _clusters(spec: PlacementOptimizationSpec, facts: FleetFacts) -> Iterator[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """What is kept placed, over HTTP: listed, shown, and approved by the digest that waits."""
 
 from collections.abc import Coroutine
+from datetime import timedelta
 from typing import Any
 
 import httpx
@@ -13,6 +14,7 @@ from dsf.kube.port import Kube
 from mcp_server.results.kept_results import kept_text
 from optimizer.api.app import create_app
 from optimizer.service.optimization_controller import OptimizationController
+from optimizer.service.optimizer import Optimizer
 from optimizer.wire.placement_optimization import KeptOptimization
 from tests.kube_wrappers.wrapper import Answer, Call, Wrapper
 from tests.optimizer.api.test_app import client, problem
@@ -55,6 +57,46 @@ async def test_the_plan_that_waits_is_shown_and_applied_once_its_digest_is_appro
     async with client(fleet.hub) as http:
         shown = (await http.get(KEPT)).json()
     assert (shown["waiting"], shown["approved"], shown["status"]["gain"]) == ("", False, 0.0)
+
+
+async def test_the_matrix_of_the_fleet_tells_of_a_workload_that_its_plan_waits() -> None:
+    fleet = await kept_fleet(mode="Approve")
+    fleet.later(minutes=5)
+    await fleet.look()
+    async with client(fleet.hub) as http:
+        waiting = (await http.get(KEPT)).json()["waiting"]
+        found = (await http.get("/fleet?namespace=default")).json()["findings"]
+        await approved(fleet, waiting)
+        later = (await http.get("/fleet?namespace=default")).json()["findings"]
+    (told,) = [item for item in found if item["stage"] == "workload"]
+    assert told["reason"] == "AwaitingApproval"
+    assert (
+        f"plan {waiting[:12]} of PlacementOptimization kept waits for approval" in told["message"]
+    )
+    (told,) = [item for item in later if item["stage"] == "workload"]
+    assert (told["severity"], "was approved, but is not applied yet" in told["message"]) == (
+        "info",
+        True,
+    )
+
+
+async def test_a_look_that_is_overdue_is_told_before_what_was_told_last() -> None:
+    night = {"preference": POWER, "schedule": "0 22 * * *", "duration": "8h"}
+    fleet = await kept_fleet(mode="Apply", schedules=[night])
+    await fleet.look(times=2)
+    due = (await fleet.get())["status"]["nextLook"]
+
+    async def shown(**by: float) -> Any:
+        service = Optimizer(fleet.hub, now=lambda: fleet.now + timedelta(**by))
+        transport = httpx.ASGITransport(app=create_app(service, read_only=True))
+        async with httpx.AsyncClient(transport=transport, base_url="http://optimizer") as http:
+            return (await http.get(KEPT)).json()
+
+    before, found = await shown(), await shown(days=1)
+    assert before["reason"] != "Overdue"
+    assert (found["fine"], found["reason"]) == (False, "Overdue")
+    assert found["wrong"].startswith(f"Overdue: its next look was due at {due}, so no optimizer")
+    assert f"Told last: {before['reason']}: {before['message']}" in found["message"]
 
 
 async def test_the_plan_that_waits_is_told_as_any_plan_until_it_is_approved() -> None:

@@ -598,6 +598,7 @@ async def test_a_question_without_workloads_leaves_out_what_is_kept_elsewhere() 
         own = await planned(http, request={"optimization": "keeper"})
         said = await planned(http, **front, workloads=["app01", "app02"])
         pinned = await planned(http, **front, whatIf={"pin": {"app02": "worker01"}})
+        whole = await planned(http, objective={}, request={**body(), "optimization": "front"})
         await apply(http, said)
         taken = await planned(http, **front)
         suspend = {"spec": {"suspend": True}}
@@ -615,7 +616,7 @@ async def test_a_question_without_workloads_leaves_out_what_is_kept_elsewhere() 
         "PlacementOptimization keeper keeps mwrs-app02 too, and plans it again at its next look:"
         " plan it for that optimization, or suspend that"
     )
-    for answer in (said, pinned, taken):
+    for answer in (said, pinned, whole, taken):
         assert asked_of(answer) == ["mwrs-app01", "mwrs-app02"]
         assert issue_of(answer, "PlannedAgain") == keeper
     for answer in (own, resting):
