@@ -139,7 +139,7 @@ def test_no_decision_over_all_layouts_is_worth_more_than_the_bound() -> None:
     assert sum(check(seed) for seed in range(6)) > 1
 
 
-@pytest.mark.exhaustive
+@pytest.mark.long
 @pytest.mark.parametrize("start", range(100, 300, 20))
 def test_bounds_hold_for_many_fleets(start: int) -> None:
     assert sum(check(seed) for seed in range(start, start + 20)) > 3
@@ -180,7 +180,7 @@ def test_candidates_made_by_prices_supply_what_their_layouts_do() -> None:
             assert {supply.device: supply.amount for supply in item.supplies} == found
 
 
-@pytest.mark.exhaustive
+@pytest.mark.long
 def test_clusters_that_compete_lose_little_by_choosing_among_candidates() -> None:
     fleet = competing(clusters=5, gpus=8, workloads=60, most=60)
     gap = bounded_over_all_layouts(fleet, solved(fleet)).gap

@@ -170,7 +170,7 @@ def test_no_layout_of_up_to_two_h100_is_better(seed: int) -> None:
     check_random_case(seed, "H100-96GB")
 
 
-@pytest.mark.exhaustive
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(150))
 def test_no_layout_is_better_in_many_cases(seed: int) -> None:
     check_random_case(seed, ["A30", "H100-96GB"][seed % 2])

@@ -309,7 +309,7 @@ def check_force(given: Fleet, problem: Problem, solution: Solution, variable: Va
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(1), pytest.param(range(2_000, 2_060), marks=pytest.mark.exhaustive)]
+    "seeds", [range(1), pytest.param(range(2_000, 2_060), marks=pytest.mark.long)]
 )
 def test_margins_and_force_agree_with_trying_everything(seeds: range) -> None:
     for seed in seeds:

@@ -69,7 +69,7 @@ def test_a_lasting_shift_of_twenty_points_moves_once_within_a_window(shape: str)
     assert AFTER < at <= AFTER + 300
 
 
-@pytest.mark.exhaustive
+@pytest.mark.long
 @settings(max_examples=20)
 @given(st.sampled_from(BOUNDED), st.integers(3, 10_000), st.sampled_from([0.0, 20.0]))
 def test_bounded_noise_moves_nothing_and_a_shift_moves_at_most_once(

@@ -93,7 +93,7 @@ def test_rows_are_of_the_kind_that_they_are_listed_as(seed: int) -> None:
         assert len(set(row.columns.tolist())) == len(row.columns), row.says
 
 
-@pytest.mark.exhaustive
+@pytest.mark.long
 @pytest.mark.parametrize("seed", MANY)
 def test_many_problems(seed: int) -> None:
     check_rules(random_problem(seed), seed)

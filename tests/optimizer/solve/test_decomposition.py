@@ -117,7 +117,7 @@ def test_every_rule_is_kept_and_no_bound_is_too_low(seed: int) -> None:
     check_against_brute_force(seed)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.long
 @pytest.mark.parametrize("seed", MANY)
 def test_many_problems_with_every_rule(seed: int) -> None:
     check_against_brute_force(seed)
@@ -415,7 +415,7 @@ def test_every_priority_has_what_brute_force_gives_it(seed: int) -> None:
     check_tiers(seed)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(100))
 def test_every_priority_has_what_brute_force_gives_it_in_many_problems(seed: int) -> None:
     check_tiers(seed)

@@ -56,7 +56,7 @@ def proven() -> tuple[Problem, SolvedProblem]:
     return given, kept(given, solution)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.long
 @given(st.integers(0, 10**6))
 def test_every_change_of_a_small_fleet_keeps_the_rules_and_a_bound_above_the_optimum(
     seed: int,

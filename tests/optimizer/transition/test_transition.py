@@ -741,7 +741,7 @@ def test_random_transitions_keep_every_rule(seed: int) -> None:
     check(seed)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(6_000, 6_300))
 def test_many_transitions(seed: int) -> None:
     check(seed)

@@ -24,7 +24,7 @@ def test_the_seasons_of_50_histories_are_found() -> None:
     assert len(missed) <= 2, missed
 
 
-@pytest.mark.exhaustive
+@pytest.mark.long
 def test_the_seasons_of_2000_histories_are_found() -> None:
     missed = wrong(range(50, 2_050))
     assert len(missed) <= 40, missed

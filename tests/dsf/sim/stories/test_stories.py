@@ -39,7 +39,7 @@ def results(name: str) -> list[MomentResult]:
     return RESULTS.validate_json(recorded(name).read_bytes())
 
 
-@pytest.mark.exhaustive
+@pytest.mark.long
 @for_each_story
 def test_a_run_has_the_recorded_results(name: str) -> None:
     command = [sys.executable, "-m", "dsf", "demo", "--story", name, "--json", "--port", "0"]

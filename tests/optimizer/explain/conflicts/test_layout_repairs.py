@@ -171,7 +171,7 @@ def once_free(gpus: GpuPools, cluster: str, freed: str) -> GpuPools:
 
 
 @pytest.mark.parametrize(
-    ("seeds", "least"), [(QUICK, 1), pytest.param(EXHAUSTIVE, 60, marks=pytest.mark.exhaustive)]
+    ("seeds", "least"), [(QUICK, 1), pytest.param(EXHAUSTIVE, 60, marks=pytest.mark.long)]
 )
 def test_once_the_gpus_are_free_the_next_plan_places_the_workload(
     seeds: Iterable[int], least: int

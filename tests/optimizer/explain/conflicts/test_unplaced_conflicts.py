@@ -580,10 +580,7 @@ def check_remedy(oracle: FeasibilityOracle, members: tuple[RelaxableLimit, ...])
 
 @pytest.mark.parametrize(
     ("first", "cases"),
-    [
-        (0, 3),
-        *(pytest.param(10_000 * part, 25, marks=pytest.mark.exhaustive) for part in range(1, 9)),
-    ],
+    [(0, 3), *(pytest.param(10_000 * part, 25, marks=pytest.mark.long) for part in range(1, 9))],
 )
 def test_random_conflicts_are_irreducible_and_changes_solve_again(first: int, cases: int) -> None:
     for given, wanted in islice(infeasible_cases(first), cases):
@@ -657,7 +654,7 @@ def check_shared(given: Fleet, wanted: RequiredReplicas) -> int:
     return 1
 
 
-@pytest.mark.exhaustive
+@pytest.mark.long
 def test_equals_are_kept_out_by_the_same() -> None:
     assert sum(check_shared(*case) for case in islice(infeasible_cases(4_000), 60)) > 20
 
