@@ -44,7 +44,7 @@ from optimizer.follow.overview.name_search import find_name
 from optimizer.follow.overview.score_overview import score_overviews
 from optimizer.follow.record.plan_history import history_of, meant_optimization, optimizations_of
 from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
-from optimizer.operations.fleet import fleet_facts, placement_status
+from optimizer.operations.fleet import fleet_facts, placement_status, with_namespaces
 from optimizer.operations.kept_placements import list_optimizations, show_waiting_plan
 from optimizer.operations.scores import scores
 from optimizer.wire.placement_optimization import KeptOptimization
@@ -130,7 +130,9 @@ class FleetTools:
     ) -> ToolResult:
         """Say where a workload runs, since when, what it asks for and what it waits for."""
         facts = await self._facts(namespace)
-        view = describe_workload(facts, _meant(name, facts.workloads, "workload"))
+        found = find_name(name, facts.workloads, field="name", what="workload")
+        meant = await asked(with_namespaces(self._caller(), found, (name,), namespace))
+        view = describe_workload(facts, meant)
         return paged(fleet_results.workload_text, view, PLACES_SHOWN, offset)
 
     async def diagnose(

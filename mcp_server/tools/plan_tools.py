@@ -1,7 +1,7 @@
 """Tools that plan: what would be best, why, and what other objectives would give."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -80,6 +80,7 @@ from optimizer.operations.fleet import (
     fleet_facts,
     named_objects,
     namespaces_with_workloads,
+    with_namespaces,
 )
 from optimizer.operations.kept_placements import list_optimizations
 from optimizer.operations.planning import make_plan, plan_question, planned_again, question
@@ -162,7 +163,7 @@ class PlanTools:
             facts, digest, objective, workload, optimization
         )
         names = [item.name for item in base.target_workloads]
-        name = granted(find_name(workload, names, field="workload", what="workload"))
+        name = await self._meant_workload(workload, names, namespace)
         where = cluster and granted(
             find_name(cluster, facts.hub.clusters, field="cluster", what="managed cluster")
         )
@@ -408,8 +409,13 @@ class PlanTools:
             found = await asyncio.to_thread(request_in_force, records, workload, of)
             if found is not None:
                 return (taken := granted(found)).request, taken.whose
+        await self._meant_workload(workload, facts.workloads, facts.namespace)
         asks = _asked_of(facts, granted(read_objective(objective)), optimization)
         return (await self._meant(facts, asks, explains=True)).request, "this question"
+
+    async def _meant_workload(self, said: str, names: Iterable[str], namespace: str) -> str:
+        found = find_name(said, names, field="workload", what="workload")
+        return await asked(with_namespaces(self._caller(), found, (said,), namespace))
 
     async def _facts(self, namespace: str) -> FleetFacts:
         return await asked(fleet_facts(self._caller(), namespace))

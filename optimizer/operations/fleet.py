@@ -1,13 +1,14 @@
 """The operations about the fleet: what it is made of, its matrix, and what was placed on it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import Field
 
+from dsf.api.untrusted_text import UntrustedName, joined
 from dsf.kube.access_reviews import right
 from dsf.kube.errors import NotFound
 from dsf.kube.kinds import (
@@ -25,6 +26,7 @@ from dsf.kube.kinds import (
 from dsf.kube.port import Object
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.fleet_matrix import FleetMatrix
+from optimizer.follow.overview.name_search import MAX_NEAR, find_name
 from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer
 from optimizer.operations.access.rights import fleet_rights, status_rights
 from optimizer.operations.operation import Route, operation
@@ -33,7 +35,9 @@ from optimizer.service.observe_fleet import OPTIONAL_KINDS
 from optimizer.snapshot.object_readers import name_of
 from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.request import Namespace, OptimizationName
-from optimizer.wire.request_problem import RequestProblem
+from optimizer.wire.request_problem import ProblemKind, RequestProblem, refused_fields
+
+T = TypeVar("T")
 
 
 @operation(rights=fleet_rights)
@@ -58,6 +62,44 @@ async def namespaces_with_workloads(optimizer: AuthorizedOptimizer) -> tuple[str
     """Return the namespaces that have workloads; none for users who may not list these."""
     known = await optimizer.may((right("list", MANIFEST_WORK_REPLICA_SET),))
     return await optimizer.service.namespaces_with_workloads() if known else ()
+
+
+@operation(rights=None)
+async def with_namespaces(
+    optimizer: AuthorizedOptimizer, found: T | RequestProblem, said: Iterable[str], namespace: str
+) -> T | RequestProblem:
+    """Return what was found; a refusal of unknown workloads says which namespaces have them.
+
+    For users who may list ManifestWorkReplicaSets of all namespaces.
+    """
+    if not isinstance(found, RequestProblem) or found.reason != ProblemKind.UNKNOWN_NAME.value[1]:
+        return found
+    if not await optimizer.may((right("list", MANIFEST_WORK_REPLICA_SET),)):
+        return found
+    names = await optimizer.service.workload_names()
+    there = {word: dict(_spaces_of(word, names)) for word in said}
+    more = joined(
+        (
+            f"{UntrustedName(name)} in namespace {UntrustedName(space)}"
+            for spaces in there.values()
+            if namespace not in spaces
+            for space, name in spaces.items()
+        ),
+        MAX_NEAR,
+    )
+    if not more:
+        return found
+    *others, last = found.errors
+    more = f"{last.message}; elsewhere there is {more}: say the namespace"
+    return refused_fields(found.reason, found.title, *others, replace(last, message=more))
+
+
+def _spaces_of(said: str, names: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
+    """Yield the namespaces that have what is meant by a part of a name, and its name there."""
+    for namespace, known in names.items():
+        name = find_name(said, known, field="workload", what="workload")
+        if isinstance(name, str):
+            yield namespace, name
 
 
 async def _listable(optimizer: AuthorizedOptimizer, namespace: str) -> frozenset[Kind]:

@@ -31,7 +31,7 @@ from optimizer.follow.record.recorded_plan import recorded_request
 from optimizer.operations.access.authorized_optimizer import AuthorizedOptimizer, WriteAttempt
 from optimizer.operations.access.rights import Rights, planning_rights, writing_rights
 from optimizer.operations.examples import OPTIMIZE_EXAMPLES, PLAN_EXAMPLES
-from optimizer.operations.fleet import fleet_facts, listed_objects
+from optimizer.operations.fleet import fleet_facts, listed_objects, with_namespaces
 from optimizer.operations.operation import Route, operation
 from optimizer.operations.recorded_plans import recorded_plans
 from optimizer.operations.writes import shown_or_applied
@@ -89,6 +89,7 @@ async def question(
     found = complete_question(known, named, taken, named_elsewhere(elsewhere, kept))
     if isinstance(found, PlanningQuestion):
         found = _with_keepers(found, elsewhere)
+    found = await with_namespaces(optimizer, found, settled.workloads, settled.namespace)
     return of_question(found, settled) if isinstance(found, RequestProblem) else found
 
 

@@ -1,7 +1,7 @@
 """The optimizer as a service: its doors, over planner, writer, records and rollouts."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from time import monotonic
@@ -22,6 +22,7 @@ from dsf.kube.kinds import (
 )
 from dsf.kube.port import Kube, Lister, require_answer
 from dsf.runtime.lru_cache import LruCache
+from optimizer.domain.arrays import members_by_key
 from optimizer.domain.issue import Issue
 from optimizer.domain.settings import ANSWER_GAP, DEFAULTS, OptimizerSettings
 from optimizer.domain.solution import Solution
@@ -51,7 +52,7 @@ from optimizer.service.plan_writer import PlanWriter
 from optimizer.service.planner import Planner, no_solved_problems, pretended_hub
 from optimizer.service.record_keys import RecordKeys
 from optimizer.service.rollouts.rollout_controller import RolloutController
-from optimizer.snapshot.object_readers import is_workload
+from optimizer.snapshot.object_readers import is_workload, name_of
 from optimizer.snapshot.scores.score_index import score_object
 from optimizer.snapshot.scores.score_meanings import score_list
 from optimizer.solve.solver_process import Solve, ignored, solve
@@ -225,13 +226,18 @@ class Optimizer:
             return None
         return None
 
-    async def namespaces_with_workloads(self) -> tuple[str, ...]:
-        """Return the namespaces that have workloads; none if they can't be listed everywhere."""
+    async def workload_names(self) -> Mapping[str, Sequence[str]]:
+        """Return the workloads by namespace; none if they can't be listed everywhere."""
         try:
             found = await list_all(self.hub, MANIFEST_WORK_REPLICA_SET)
         except Forbidden:
-            return ()
-        return tuple(sorted({obj["metadata"]["namespace"] for obj in filter(is_workload, found)}))
+            return {}
+        names = ((obj["metadata"]["namespace"], name_of(obj)) for obj in filter(is_workload, found))
+        return members_by_key(sorted(names))
+
+    async def namespaces_with_workloads(self) -> tuple[str, ...]:
+        """Return the namespaces that have workloads; none if they can't be listed everywhere."""
+        return tuple(await self.workload_names())
 
     async def score_history(
         self, score: str, cluster: str, hours: int, app: str

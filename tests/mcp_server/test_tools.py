@@ -16,6 +16,7 @@ from dsf.kube.errors import Forbidden, Unreachable
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,
     MANAGED_CLUSTER,
+    MANIFEST_WORK_REPLICA_SET,
     NAMESPACE,
     PLACEMENT_BINDING,
     PLACEMENT_OPTIMIZATION,
@@ -555,6 +556,37 @@ async def test_a_namespace_that_does_not_exist_is_refused_with_those_that_have_w
             await client.call_tool(tool, arguments)
     assert "the hub has no namespace nope" in str(raised.value)
     assert "namespaces with workloads: default" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("describe_workload", {"name": "app01"}),
+        ("plan_placement", {"objective": "power", "workloads": ["app01"]}),
+        ("explain_placement", {"objective": "power", "workload": "app01"}),
+    ],
+)
+async def test_a_workload_of_another_namespace_is_told_with_that(
+    untouched: Service, tool: str, arguments: dict[str, Any]
+) -> None:
+    async with Client(untouched.mcp) as client:
+        with pytest.raises(ToolError, match="no workload is named app01") as raised:
+            await client.call_tool(tool, {**arguments, "namespace": "worker01"})
+    assert "elsewhere there is mwrs-app01 in namespace default: say the namespace" in str(
+        raised.value
+    )
+
+
+async def test_a_workload_that_the_namespace_has_is_not_told_of_another_one() -> None:
+    asked = {"objective": "power", "workloads": ["app01"], "clusters": ["worker09"]}
+    async with serving(read_only=True) as service, Client(service.mcp) as client:
+        same = await service.hub.get(MANIFEST_WORK_REPLICA_SET, "mwrs-app01", "default")
+        kept = {key: same["metadata"][key] for key in ("name", "labels")}
+        same["metadata"] = {**kept, "namespace": "worker01"}
+        await service.hub.create(MANIFEST_WORK_REPLICA_SET, same)
+        with pytest.raises(ToolError, match="no managed cluster is named worker09") as raised:
+            await client.call_tool("plan_placement", asked)
+    assert "elsewhere" not in str(raised.value)
 
 
 async def test_a_namespace_with_nothing_in_it_says_so(untouched: Service) -> None:
