@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
+from itertools import chain
 
 from dsf.api.names import score_object_name
 from dsf.api.times import read_time
@@ -10,15 +12,12 @@ from optimizer.domain.issue import Issue
 from optimizer.follow.optimization.kept_optimization import kept_optimization
 from optimizer.follow.overview.fleet_facts import FleetFacts
 from optimizer.follow.overview.kept_request import claims
-from optimizer.follow.record.plan_history import RequestInForce, requests_in_force
+from optimizer.follow.record.content import RecordContent, unpacked
+from optimizer.follow.record.plan_history import plans_in_force
 from optimizer.follow.record.recorded_plan import RecordedPlan
 from optimizer.snapshot.object_readers import name_of
-from optimizer.wire.placement_optimization import (
-    KeptOptimization,
-    PlacementOptimizationSpec,
-    read_spec,
-)
-from optimizer.wire.request_problem import RequestProblem
+from optimizer.wire.placement_optimization import KeptOptimization, read_spec
+from optimizer.wire.request_problem import RequestProblem, validated_request
 
 
 def with_what_is_kept(
@@ -44,15 +43,29 @@ def _asked_scores(kept: Sequence[Object], records: Sequence[RecordedPlan]) -> fr
 
     That is so where nothing asks for one yet, or not all that asks can be read.
     """
-    names = set[str]()
-    for item in [*map(read_spec, kept), *requests_in_force(records)]:
-        if isinstance(item, RequestProblem):
-            return None
-        request = item.request if isinstance(item, RequestInForce) else item
-        names |= request.score_names
-        for timed in item.schedules if isinstance(item, PlacementOptimizationSpec) else ():
-            names |= {score.score_name for score in (timed.preference, *timed.objectives)}
+    found = [*map(_asked_by_spec, kept)]
+    found += [_asked_by_plan(item.spec.content) for item in plans_in_force(records) if item.intact]
+    known = [names for names in found if names is not None]
+    names = chain(*known) if len(known) == len(found) else ()
     return frozenset(map(score_object_name, names)) or None
+
+
+def _asked_by_spec(obj: Object) -> frozenset[str] | None:
+    spec = read_spec(obj)
+    if isinstance(spec, RequestProblem):
+        return None
+    timed = (score for item in spec.schedules for score in (item.preference, *item.objectives))
+    return frozenset((*spec.score_names, *(score.score_name for score in timed)))
+
+
+@lru_cache(maxsize=32)
+def _asked_by_plan(packed: str) -> frozenset[str] | None:
+    """Return the scores of a recorded plan; kept, because to unpack a large one takes 0.4 s."""
+    content = unpacked(packed, RecordContent)
+    if not isinstance(content, RecordContent):
+        return frozenset()
+    request = validated_request({**content.request, "dryRun": True})
+    return None if isinstance(request, RequestProblem) else frozenset(request.score_names)
 
 
 def _waiting(kept: Sequence[Object], facts: FleetFacts) -> Mapping[str, KeptOptimization]:

@@ -278,15 +278,24 @@ class RequestInForce(NamedTuple):
         )
 
 
+def plans_in_force(
+    records: Iterable[RecordedPlan], optimization: str = ""
+) -> Iterator[RecordedPlan]:
+    """Yield the plan in force of an optimization, or of each."""
+    every = tuple(records)
+    for name in dict.fromkeys(item.spec.optimization for item in every):
+        record = in_force(history_of(every, name)) if optimization in ("", name) else None
+        if record:
+            yield record
+
+
 def requests_in_force(
     records: Iterable[RecordedPlan], optimization: str = ""
 ) -> Iterator[RequestInForce | RequestProblem]:
     """Yield the plans in force of an optimization, or of all, or why one can't be read."""
-    every = tuple(records)
-    for name in dict.fromkeys(item.spec.optimization for item in every):
-        record = in_force(history_of(every, name)) if optimization in ("", name) else None
-        content = record.content() if record else None
-        if record and isinstance(content, RecordContent):
+    for record in plans_in_force(records, optimization):
+        content = record.content()
+        if isinstance(content, RecordContent):
             request = validated_request({**content.request, "dryRun": True})
             yield (
                 request if isinstance(request, RequestProblem) else RequestInForce(record, request)
