@@ -275,22 +275,24 @@ async def test_the_running_agent_is_small_and_ends_when_told(
                 },
             },
         )
-        async with process(
+        arguments = (
             f"--hub-kubeconfig={hub_kubeconfig}",
             f"--kubeconfig={kubeconfig}",
             "--metrics-bind-address=127.0.0.1:0",
-            home=tmp_path,
-        ) as running:
+        )
+        for _ in range(2):  # The first process may have to compile what the image has compiled.
+            scorer.calls.clear()
+            async with process(*arguments, home=tmp_path) as running:
 
-            async def scored() -> bool:
-                page = await hub.list(ADD_ON_PLACEMENT_SCORE, CLUSTER)
-                found = [len(obj.get("status", {}).get("scores", [])) for obj in page.items]
-                return found == [50] * 5 and len(scorer.calls) > 15
+                async def scored() -> bool:
+                    page = await hub.list(ADD_ON_PLACEMENT_SCORE, CLUSTER)
+                    found = [len(obj.get("status", {}).get("scores", [])) for obj in page.items]
+                    return found == [50] * 5 and len(scorer.calls) > 15
 
-            await eventually(scored)
-            size = resident(running.pid)
-            running.terminate()
-            _, err = await running.communicate()
+                await eventually(scored)
+                size = resident(running.pid)
+                running.terminate()
+                _, err = await running.communicate()
     assert size < LIMIT, size / MIB
     assert running.returncode == 0
     assert b"Traceback" not in err
