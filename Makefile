@@ -63,7 +63,7 @@ charts: hub ## Write the charts' READMEs from their values, and judge the charts
 	@$(RUN)/python -m tests.charts.programs
 	@$(RUN)/python -m tests.charts.readme
 	@$(RUN)/python -m tests.charts.rights_page
-	@$(RUN)/python -m pytest tests/charts $(ARGS)
+	@$(RUN)/python -m pytest -n auto tests/charts $(ARGS)
 
 fire: setup ## Run the hostile suites and print a table: promise, how tested, count, failures
 	@UV_PROJECT_ENVIRONMENT=.build/fire $(UV) sync --quiet --locked --group fire
@@ -99,7 +99,7 @@ docs: setup ## Build the documentation site in .build/docs, offline and searchab
 	@echo "Open .build/docs/index.html"
 
 test-sources: setup ## Run the agent against real Prometheus and VictoriaMetrics servers
-	@$(RUN)/python -m pytest $(or $(TESTS),tests/real_sources) $(ARGS)
+	@$(RUN)/python -m pytest -n auto --dist loadfile $(or $(TESTS),tests/real_sources) $(ARGS)
 
 test-browser: setup ## Open the page in a headless Chromium, from PATH or installed from Debian by root
 	@UV_PROJECT_ENVIRONMENT=.build/browser $(UV) sync --quiet --locked --group browser
