@@ -7,7 +7,7 @@ RUN := .venv/bin
 PAGE := optimizer/page/dist/index.html
 NEIGHBOURS := kueue argocd
 NPM := UV=$(abspath $(UV)) optimizer/page/npm.sh
-# The quick suite waits for processes and sockets, so it has one worker more than there are processors.
+# The quick and the exhaustive suite wait for processes and sockets, so they have one worker more than there are processors.
 # Not two: each worker spends 7 s of CPU on imports and collection before its first test.
 WORKERS := $(shell $(PYTHON) -c 'import os; print(1 + (os.cpu_count() or 1))')
 # The suite on a real hub waits for controllers, so two hubs are as many as two processors carry.
@@ -38,7 +38,7 @@ test: setup ## Run the quick suite: everything that needs nothing but Python
 	@$(RUN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 test-exhaustive: setup ## Run what compares with brute force over many cases, and properties on more examples
-	@$(RUN)/python -m pytest -n auto -m 'exhaustive or property' --hypothesis-profile=deep $(ARGS)
+	@$(RUN)/python -m pytest -n $(WORKERS) -m 'exhaustive or property' --hypothesis-profile=deep $(ARGS)
 
 test-random: setup ## Run properties on new random examples; what fails becomes an @example
 	@$(RUN)/python -m pytest -n auto -m property --hypothesis-profile=random $(ARGS)
