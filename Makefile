@@ -48,7 +48,7 @@ hub: setup ## Build a real OCM hub's programs, once: kube-apiserver, etcd, OCM, 
 
 test-hub: hub ## Run the suite against real hubs, HUBS=2 of them at a time; HUBS=0: in this process
 	@$(RUN)/python -m tests.charts.programs
-	@$(RUN)/python -m pytest -n $(HUBS) --no-loadscope-reorder $(or $(TESTS),tests/real_hub) $(ARGS)
+	@$(RUN)/python -m pytest -n $(HUBS) --no-loadscope-reorder -m 'long or not exhaustive' $(or $(TESTS),tests/real_hub) $(ARGS)
 
 neighbours: hub ## Build what runs beside the hub, once: Kueue's manager and Argo CD's ApplicationSet controller
 	@set -e; for name in $(NEIGHBOURS); do $(RUN)/python tests/real_hub/build.py --set $$name; done

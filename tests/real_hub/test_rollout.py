@@ -158,6 +158,7 @@ async def running(*work: object) -> AsyncIterator[None]:
         await asyncio.wait(tasks)
 
 
+@pytest.mark.long
 @pytest.mark.fire(
     "after a kill at any write the next server makes one whole plan",
     "servers killed after each write of a Stepwise rollout, on a real hub",

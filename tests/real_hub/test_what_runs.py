@@ -139,6 +139,7 @@ def teams(
         cluster.api.delete(*claim, CLUSTER_CLAIM)
 
 
+@pytest.mark.long
 @pytest.mark.fire(
     "what runs fits, and no stop is untold",
     "orders of plans, resets and rollbacks of two teams on a real hub",

@@ -170,8 +170,9 @@ def trials() -> Iterator[Any]:
     """Each change and who goes on, with the writes from one kill to the next."""
     for change, takeover in product(CASES, (False, True)):
         then = "takeover" if takeover else "restart"
-        marks = pytest.mark.long if takeover else pytest.mark.exhaustive
-        yield pytest.param(change, takeover, 1, marks=marks, id=f"{change}-{then}-every-write")
+        yield pytest.param(
+            change, takeover, 1, marks=pytest.mark.long, id=f"{change}-{then}-every-write"
+        )
         if (change, takeover) in QUICK:
             yield pytest.param(change, takeover, 9, id=f"{change}-{then}")
 

@@ -173,7 +173,11 @@ ALIKE = re.compile(
 
 PATIENCE_SECONDS = 600
 """Claims and steps wait a minute each for policies to stay compliant, and slow machines longer."""
-OTHER_PAGES = sorted({block.page for block in ALL if block.on_a_hub})
+OTHER_PAGES = [
+    pytest.param(page, marks=[pytest.mark.long] if page.name == "rollouts.md" else [])
+    for page in sorted({block.page for block in ALL if block.on_a_hub})
+]
+"""Each step of a rollout waits for a claim and a policy: that page takes minutes."""
 UNTIL: dict[str, Callable[[str], bool]] = {
     "dsf status": has("Landed"),
     "dsf rollout status": has("RolloutComplete"),

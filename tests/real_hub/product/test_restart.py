@@ -171,6 +171,7 @@ class Controllers:
         )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("replicas", [1, 2], ids=["restart", "takeover"])
 @pytest.mark.fire(
     "no cluster gets an older summary after a restart or a takeover",
