@@ -64,8 +64,9 @@ async def keep_constraints(
     """Annotate workloads and clusters, so that each plan keeps the constraints.
 
     Parts of names are enough. A drain ends at its time; all else stays until it is forgotten.
-    Constraints that together leave some workload no place for ever are 422 with a smallest set of
-    them; what leaves fewer places than there are workloads says so, and a drain when it does.
+    Constraints that leave some workload no place for ever are refused with 422, also where
+    workloads need more clusters than there are; the answer has a smallest set of them. A drain that
+    leaves a workload no place at times is kept, and the answer says when.
     Nothing moves until something plans: POST /optimize, or a PlacementOptimization, which plans at
     once.
     """

@@ -63,7 +63,7 @@ class HypotheticalHub:
         return invalid_request(problems) if problems else None
 
     def told(self, made: Plan, fleet: Fleet) -> Plan:
-        """Return a plan that also says what its pretended objects lack, and which are of no use."""
+        """Return the plan with what pretended objects lack, and which of them change nothing."""
         new = self._pretended
         return told_plan(made, new.unscored, new.policies, fleet)
 

@@ -1,4 +1,4 @@
-"""What an assistant is told of a fleet with faults, and of a score that expires on one cluster."""
+"""What assistants are told of scorers that fail, and of a score that expires on one cluster."""
 
 import pytest
 import yaml
